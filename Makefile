@@ -1,0 +1,31 @@
+# One short target per habit; `make` alone lists them.
+PYTHON ?= python3.11
+BIN := .venv/bin
+
+.PHONY: help setup demo test lint lock clean
+help: ## list the targets
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
+
+.venv/.ready: pyproject.toml requirements/all.txt
+	test -x $(BIN)/python || $(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet 'uv>=0.8'
+	$(BIN)/uv pip sync --quiet --python $(BIN)/python --require-hashes requirements/all.txt
+	$(BIN)/uv pip install --quiet --python $(BIN)/python --no-deps --no-build-isolation --editable .
+	touch $@
+
+setup: .venv/.ready ## make .venv with everything locked, execcred editable
+
+demo: setup ## get a credential through real clients on an embedded hub
+	$(BIN)/python demo/demo.py
+
+lint: setup ## format, lint, types, layers
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy common plugins/* tests demo bench images
+	$(BIN)/lint-imports
+
+lock: ## renew requirements/ from pyproject.toml
+	requirements/lock.sh
+
+clean: ## remove what the targets made
+	rm -rf .venv .cache dist build
