@@ -1,0 +1,175 @@
+"""A cache of cloud credentials between processes: off unless asked for, private, and never a reason to fail.
+
+One entry is one JSON file named by the hash over every input that shapes the credential. Beside it, `.seen` notes who
+was answered until when: the same parent asking again for the same server before that means a 401, so it is fetched anew
+(client-go in one process asks again for no other reason, while each kubectl is a new process).
+"""
+
+from __future__ import annotations
+
+import os
+import time
+
+from ._settings import Setting
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from ._env import Env
+    from ._protocol import Request
+    from ._settings import Settings
+
+    # What is cached (never a Secret's content) and its true end in epoch seconds.
+    Entry = tuple[dict[str, str], float | None]
+
+CACHE_SETTINGS = (Setting("cache-dir", "keep credentials in this private directory; best in memory"),)
+MARGIN = 60.0
+LOCK_WAIT = 5.0
+
+
+def cached(
+    request: Request,
+    settings: Settings,
+    env: Env,
+    inputs: Mapping[str, str],
+    fetch: Callable[[], Entry],
+    *,
+    answer_seconds: float = 1e9,
+) -> Entry:
+    """Return a cached entry for `inputs`, or what `fetch()` returns, which is then kept.
+
+    `answer_seconds` is how long an answer made of the entry lasts, where that is less than the entry's own time.
+    """
+    directory = settings.text("cache-dir")
+    if not directory:
+        return fetch()
+    try:
+        store = _Store(directory, inputs, request.server, answer_seconds)
+    except OSError as error:
+        env.debug(f"the cache is not used: {error.strerror or error}")
+        return fetch()
+    with store:
+        store.lock(env)
+        entry = store.load(env)
+        if entry is None:
+            entry = fetch()
+            store.save(entry, env)
+        return entry
+
+
+class _Store:
+    """The files of one entry, in a directory that only this user can reach."""
+
+    def __init__(self, directory: str, inputs: Mapping[str, str], server: str, answer_seconds: float) -> None:
+        import hashlib
+        import json
+
+        os.makedirs(directory, 0o700, exist_ok=True)
+        self._folder = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        status = os.fstat(self._folder)
+        if status.st_uid != os.geteuid() or status.st_mode & 0o077:
+            os.close(self._folder)
+            raise OSError(f"{directory} must belong to this user, with mode 0700")
+        self._name = hashlib.sha256(json.dumps(inputs, sort_keys=True).encode()).hexdigest()
+        asker = json.dumps([os.getppid(), _start_of(os.getppid()), server])
+        self._asker = hashlib.sha256(asker.encode()).hexdigest()
+        self._answer_seconds = answer_seconds
+        self._lock = -1
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, *_: object) -> None:
+        if self._lock >= 0:
+            os.close(self._lock)
+        os.close(self._folder)
+
+    def lock(self, env: Env) -> None:
+        """Wait for others who fetch the same; go on unlocked when it takes too long or cannot be."""
+        import fcntl
+
+        try:
+            self._lock = self._open(f"{self._name}.lock", os.O_RDWR | os.O_CREAT)
+            end = time.monotonic() + min(LOCK_WAIT, env.remaining() / 2)
+            while True:
+                try:
+                    return fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                except BlockingIOError:
+                    if time.monotonic() > end:
+                        return env.debug("the cache's lock is held by another process: going on without")
+                time.sleep(0.01)
+        except OSError as error:
+            env.debug(f"the cache cannot be locked: {error.strerror}")
+
+    def load(self, env: Env) -> Entry | None:
+        """Return the entry unless it is missing, bad, over, or taken for refused by the server."""
+        import json
+
+        try:
+            entry = json.loads(self._read(f"{self._name}.json"))
+            value, expires = dict(entry["value"]), entry["expires"]
+            now, margin = env.now(), MARGIN
+            if expires is not None and float(expires) - margin <= now:
+                return None
+            if not all(isinstance(text, str) for text in value.values()):
+                return None
+            if self._seen_until() > now:
+                env.debug("the same process asks again for the same server: taken for a 401, fetched anew")
+                return None
+            self._note(expires, now, os.O_APPEND)
+        except FileNotFoundError:
+            return None
+        except (OSError, ValueError, KeyError, TypeError, RecursionError):
+            env.debug("a bad cache entry is not used")
+            return None
+        env.debug("from the cache")
+        return value, expires
+
+    def save(self, entry: Entry, env: Env) -> None:
+        """Replace the entry whole; a reader sees the old one or the new one."""
+        import json
+
+        temporary = f"{self._name}.{os.getpid()}.tmp"
+        try:
+            self._note(entry[1], env.now(), os.O_TRUNC)
+            self._write(temporary, json.dumps({"value": entry[0], "expires": entry[1]}), os.O_EXCL)
+            os.replace(temporary, f"{self._name}.json", src_dir_fd=self._folder, dst_dir_fd=self._folder)
+        except OSError as error:
+            env.debug(f"the cache cannot be written: {error.strerror}")
+
+    def _note(self, expires: float | None, now: float, flags: int) -> None:
+        until = min(now + self._answer_seconds, expires or now + self._answer_seconds) - MARGIN
+        self._write(f"{self._name}.seen", f"{self._asker} {until}\n", flags)
+
+    def _seen_until(self) -> float:
+        try:
+            lines = self._read(f"{self._name}.seen").decode().splitlines()
+        except FileNotFoundError:
+            return 0.0
+        return max([float(line.split()[1]) for line in lines if line.startswith(self._asker)], default=0.0)
+
+    def _open(self, name: str, flags: int) -> int:
+        file = os.open(name, flags | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600, dir_fd=self._folder)
+        status = os.fstat(file)
+        if status.st_uid != os.geteuid() or status.st_mode & 0o177:
+            os.close(file)
+            raise OSError(f"{name} must belong to this user, with mode 0600")
+        return file
+
+    def _read(self, name: str) -> bytes:
+        with os.fdopen(self._open(name, os.O_RDONLY), "rb") as file:
+            return file.read(1 << 20)
+
+    def _write(self, name: str, text: str, flags: int) -> None:
+        with os.fdopen(self._open(name, os.O_WRONLY | os.O_CREAT | flags), "wb", 0) as file:
+            file.write(text.encode())
+
+
+def _start_of(process: int) -> str:
+    """Return when a process started, as its number alone may come again; "" where /proc does not say."""
+    try:
+        with open(f"/proc/{process}/stat", "rb") as file:
+            return file.read().rpartition(b")")[2].split()[19].decode()
+    except (OSError, IndexError):
+        return ""

@@ -1,0 +1,60 @@
+"""Children that SDKs start (`az`, `gcloud`, credential_process): tamed in one place, and ended with us."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+# Ours, not theirs: the exec info may be large or private, the rest changes how a child's Python or loader works.
+DROPPED = ("KUBERNETES_EXEC_INFO", "PYTHON", "LD_", "DYLD_", "OPENSSL_CONF")
+_started: list[Child] = []
+
+
+class Child(subprocess.Popen):  # type: ignore[type-arg]  # text or bytes, as the SDK asks
+    """A child in a session of its own, so that it can be ended whole and the controller's group is left alone.
+
+    It reads no stdin, inherits no variable of ours, and its stderr, which may hold secrets, goes nowhere unasked.
+    """
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        given = kwargs.get("env")
+        source = os.environ if given is None else given
+        kwargs["env"] = {name: value for name, value in source.items() if not name.startswith(DROPPED)}
+        kwargs["start_new_session"] = True
+        for stream in ("stdin", "stderr"):
+            if kwargs.get(stream) is None:
+                kwargs[stream] = subprocess.DEVNULL
+        super().__init__(*args, **kwargs)
+        _started.append(self)
+
+
+def tame() -> None:
+    """Make every child of an SDK a `Child`, and keep SDK logs and warnings off stderr: they may hold secrets.
+
+    Call it before the SDK is imported: botocore binds `subprocess.Popen` then.
+    """
+    import logging
+    import warnings
+
+    subprocess.Popen = Child  # type: ignore[misc]  # no SDK but botocore lets its caller choose
+    logging.lastResort = None
+    logging.raiseExceptions = False
+    warnings.simplefilter("ignore")
+    signal.signal(signal.SIGTERM, _end)
+
+
+def _end(*_: object) -> None:
+    end_children()
+    os._exit(128 + signal.SIGTERM)
+
+
+def end_children() -> None:
+    """Kill every child that still runs, with all that it started."""
+    for child in _started:
+        if child.poll() is None:
+            os.killpg(child.pid, signal.SIGKILL)

@@ -1,0 +1,47 @@
+"""Errors for the reader: what happened, a stable code, what to do next. Imports nothing of the package.
+
+The class of an error is its exit status:
+
+    ExecCredError   1   will not work until something is changed
+    ├─ BadRequest   2   bad usage or a bad request
+    ├─ TryAgain     3   may work if tried again
+    └─ LoginNeeded  4   a person must log in
+"""
+
+from __future__ import annotations
+
+
+class ExecCredError(Exception):
+    """A failure that its reader can act on; `code` is stable and kebab-case, texts never hold a secret."""
+
+    exit_status = 1
+
+    def __init__(self, code: str, message: str, hint: str = "") -> None:
+        super().__init__(message)
+        self.code = code
+        self.message = message
+        self.hint = hint
+
+
+class BadRequest(ExecCredError):
+    """Bad usage or a bad request: a flag, a setting or the exec info must change."""
+
+    exit_status = 2
+
+
+class TryAgain(ExecCredError):
+    """May work if tried again: deadline, network, throttling, a key still empty."""
+
+    exit_status = 3
+
+
+class LoginNeeded(ExecCredError):
+    """A person must log in; the hint holds the command."""
+
+    exit_status = 4
+
+
+def printable(text: str, limit: int = 200) -> str:
+    """Return foreign `text` fit for one line of a log: no control characters, at most `limit` characters."""
+    clean = "".join(char if char.isprintable() else "?" for char in text[: limit + 1])
+    return clean if len(clean) <= limit else clean[:limit] + "…"

@@ -1,0 +1,285 @@
+"""The exec credential protocol: read an ExecCredential request, render the answer. Pure: no clock, no files.
+
+Source of the rules: KEP-541 and the API types `client.authentication.k8s.io/v1` and `/v1beta1`.
+"""
+
+from __future__ import annotations
+
+from ._errors import BadRequest, ExecCredError, TryAgain, printable
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+GROUP = "client.authentication.k8s.io"
+VERSIONS = (f"{GROUP}/v1", f"{GROUP}/v1beta1")
+EXEC_EXTENSION = f"{GROUP}/exec"
+SET_CLUSTER_INFO = "set provideClusterInfo: true in the exec config"
+
+
+class Cluster:
+    """`spec.cluster` of a request: written by the profile's author, not trusted."""
+
+    __slots__ = ("ca_data", "config", "insecure_skip_tls_verify", "proxy_url", "server", "tls_server_name")
+
+    def __init__(self, fields: dict[str, Any]) -> None:
+        self.server = _string(fields, "server")
+        self.tls_server_name = _string(fields, "tls-server-name")
+        self.proxy_url = _string(fields, "proxy-url")
+        self.ca_data = _string(fields, "certificate-authority-data")
+        self.insecure_skip_tls_verify = fields.get("insecure-skip-tls-verify") is True
+        self.config = _config(fields)
+
+
+class Request:
+    """One question of a client: which version to answer, may a person be asked, for which cluster."""
+
+    __slots__ = ("api_version", "cluster", "interactive")
+
+    def __init__(self, api_version: str, interactive: bool, cluster: Cluster | None) -> None:
+        self.api_version = api_version  # "" when the client named none
+        self.interactive = interactive
+        self.cluster = cluster
+
+    @property
+    def config(self) -> dict[str, Any]:
+        """The plugin's own per-cluster configuration, `{}` when there is none."""
+        return self.cluster.config if self.cluster else {}
+
+    @property
+    def server(self) -> str:
+        """The cluster's server URL, "" when the client did not say."""
+        return self.cluster.server if self.cluster else ""
+
+
+class Credential:
+    """What a plugin hands back; `expires` is the true end in epoch seconds, None when unknown."""
+
+    __slots__ = ("certificate", "expires", "key", "token")
+
+    def __init__(self, token: str = "", certificate: str = "", key: str = "", expires: float | None = None) -> None:
+        self.token = token
+        self.certificate = certificate
+        self.key = key
+        self.expires = expires
+
+    def __repr__(self) -> str:
+        kinds = [name for name in ("token", "certificate", "key") if getattr(self, name)]
+        return f"Credential({', '.join(kinds)}, expires={self.expires})"
+
+
+def parse_request(raw: str | None) -> Request:
+    """Read the text of KUBERNETES_EXEC_INFO; None and empty text mean stand-alone use.
+
+    Raises BadRequest("exec-info-invalid" | "api-version-unsupported"); the text itself is never repeated.
+    """
+    if raw is None or not raw.strip():
+        return Request("", True, None)
+    info = _object(_parse_json(raw), "KUBERNETES_EXEC_INFO")
+    if info.get("kind") not in (None, "", "ExecCredential"):
+        raise _invalid("kind is not ExecCredential")
+    version = info.get("apiVersion") or ""
+    if version not in ("", *VERSIONS):
+        shown = printable(version, 60) if isinstance(version, str) else type(version).__name__
+        raise BadRequest(
+            "api-version-unsupported",
+            f"the client asks for apiVersion {shown}; supported are {' and '.join(VERSIONS)}",
+            "set apiVersion of the exec config to one of these",
+        )
+    spec = _object(info.get("spec") or {}, "spec")
+    interactive = spec.get("interactive", False)
+    if not isinstance(interactive, bool):
+        raise _invalid("spec.interactive must be true or false")
+    cluster = spec.get("cluster")
+    if cluster is None:
+        return Request(version, interactive, None)
+    return Request(version, interactive, Cluster(_hyphenated(_object(cluster, "spec.cluster"))))
+
+
+def _parse_json(raw: str) -> Any:
+    import json
+
+    try:
+        # A non-UTF-8 variable arrives with surrogates, which no JSON text may hold.
+        return json.loads(raw.encode().decode("utf-8-sig"), parse_constant=_no_constant)
+    except UnicodeError:
+        raise _invalid("it is not UTF-8 text") from None
+    except json.JSONDecodeError as error:
+        raise _invalid(f"not valid JSON at character {error.pos} of {len(raw)}") from None
+    except (ValueError, RecursionError):
+        raise _invalid("not valid JSON: nested too deep, or a number out of range") from None
+
+
+def _no_constant(name: str) -> None:
+    raise ValueError(name)
+
+
+def _invalid(what: str) -> BadRequest:
+    return BadRequest(
+        "exec-info-invalid",
+        f"bad KUBERNETES_EXEC_INFO: {what}",
+        f"send an ExecCredential object of {' or '.join(VERSIONS)}, or unset the variable",
+    )
+
+
+def json_type(value: object) -> str:
+    """Return JSON's word for the type of a parsed `value`."""
+    names = {
+        bool: "a boolean",
+        int: "a number",
+        float: "a number",
+        str: "a string",
+        list: "an array",
+        dict: "an object",
+    }
+    return names.get(type(value), "null")
+
+
+def _object(value: Any, where: str) -> dict[str, Any]:
+    if isinstance(value, dict):
+        return value
+    raise _invalid(f"{where} must be an object, is {json_type(value)}")
+
+
+def _hyphenated(fields: dict[str, Any]) -> dict[str, Any]:
+    """Bring camelCase keys to the hyphenated spelling; a hyphenated key that is there wins."""
+    camel = {"".join(["-" + c.lower() if c.isupper() else c for c in key]): value for key, value in fields.items()}
+    return {**camel, **fields}
+
+
+def _string(fields: dict[str, Any], key: str) -> str:
+    value = fields.get(key)
+    if value is None or isinstance(value, str):
+        return value or ""
+    raise _invalid(f"spec.cluster.{key} must be a string, is {json_type(value)}")
+
+
+def _config(fields: dict[str, Any]) -> dict[str, Any]:
+    """Return `config`; the official Python client sends the kubeconfig's map, where it is still an extension."""
+    config = fields.get("config")
+    extensions = fields.get("extensions")
+    if config is None and isinstance(extensions, list):
+        named = [each for each in extensions if isinstance(each, dict) and each.get("name") == EXEC_EXTENSION]
+        config = named[0].get("extension") if named else None
+    return {} if config is None else _object(config, "spec.cluster.config")
+
+
+# --- the answer ---
+
+
+def finish(credential: Credential, now: float, leaf_end: Callable[[str, str, float], float]) -> Credential:
+    """Check a credential and derive its true end; `leaf_end(certificate, key, now)` checks the pair.
+
+    Raises ExecCredError("credential-incomplete" | "token-invalid"), TryAgain("credential-expired").
+    """
+    token = clean_token(credential.token)
+    ends = [token_end(token) if credential.expires is None else credential.expires]
+    if bool(credential.certificate) != bool(credential.key):
+        missing = "clientKeyData" if credential.certificate else "clientCertificateData"
+        raise ExecCredError("credential-incomplete", f"half a credential: {missing} is missing", "provide both")
+    if credential.certificate:
+        ends.append(leaf_end(credential.certificate, credential.key, now))
+    if not token and not credential.certificate:
+        raise ExecCredError("credential-incomplete", "there is neither a token nor a client certificate")
+    known = [end for end in ends if end is not None]
+    end = min(known) if known else None
+    if end is not None and announced_end(end, now) is None:
+        raise TryAgain("credential-expired", f"the credential expired at {rfc3339(end)}", "renew it at its source")
+    return Credential(token, credential.certificate, credential.key, end)
+
+
+def render(credential: Credential, api_version: str, now: float) -> str:
+    """Return the ExecCredential as one line of JSON, for a credential that `finish` has checked."""
+    import json
+
+    status: dict[str, str] = {}
+    if credential.expires is not None:
+        status["expirationTimestamp"] = rfc3339(announced_end(credential.expires, now) or credential.expires)
+    if credential.token:
+        status["token"] = credential.token
+    if credential.certificate:
+        status["clientCertificateData"] = credential.certificate
+        status["clientKeyData"] = credential.key
+    answer = {"apiVersion": api_version, "kind": "ExecCredential", "status": status}
+    return json.dumps(answer, separators=(",", ":")) + "\n"
+
+
+def announced_end(end: float, now: float) -> int | None:
+    """Return the second to announce for a true `end`: 60 s early, less when little is left; None when it is over.
+
+    The margin moves in steps, so that the answer stays the same while the credential does.
+    """
+    left = end - now
+    margin = 60 if left > 120 else 30 if left > 60 else 10 if left > 20 else 0
+    announced = int((end - margin) // 1)
+    return announced if announced > now else None
+
+
+def rfc3339(seconds: float) -> str:
+    """Return epoch `seconds` as whole-second RFC 3339 in UTC, with `Z`: some clients parse nothing else."""
+    import time
+
+    # A year past 9999 has no RFC 3339 form.
+    return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(min(max(seconds, 0), 253402300799)))
+
+
+def clean_token(token: str) -> str:
+    """Strip outer ASCII whitespace and a BOM; refuse by position, never by value, what a header cannot carry."""
+    text = token.removeprefix("\ufeff").strip(" \t\r\n\f\v").removeprefix("\ufeff")
+    for position, char in enumerate(text):
+        if not "!" <= char <= "~":
+            raise ExecCredError(
+                "token-invalid",
+                f"not a token: character {position + 1} of {len(text)} is U+{ord(char):04X}, which no header can carry",
+                "store the bare token, as it is, once base64-encoded by the Secret's data",
+            )
+    return text
+
+
+def token_end(token: str) -> float | None:
+    """Return the true end in epoch seconds that a token itself tells: JWT `exp`, or `k8s-aws-v1.`; else None."""
+    prefix, dot, rest = token.partition(".")
+    if not dot:
+        return None
+    try:
+        return _presigned_end(rest) if prefix == "k8s-aws-v1" else _claim(jwt_claims(token), "exp")
+    except ValueError:
+        return None
+
+
+def jwt_claims(token: str) -> dict[str, Any]:
+    """Return the claims of a JWT, unverified; `{}` when the token is none."""
+    import json
+
+    parts = token.split(".")
+    if len(parts) != 3:
+        return {}
+    try:
+        claims = json.loads(_base64url(parts[1]))
+    except (ValueError, RecursionError):
+        return {}
+    return claims if isinstance(claims, dict) else {}
+
+
+def _claim(claims: dict[str, Any], name: str) -> float | None:
+    value = claims.get(name)
+    fits = isinstance(value, int | float) and not isinstance(value, bool) and 0 < value < 1e11
+    return float(value) if fits else None  # type: ignore[arg-type]  # fits says that it is a number
+
+
+def _presigned_end(encoded: str) -> float | None:
+    """Return X-Amz-Date + 15 min: EKS counts from the signature, whatever X-Amz-Expires says."""
+    from datetime import UTC, datetime
+
+    marker, _, rest = _base64url(encoded).decode("ascii").partition("X-Amz-Date=")
+    if not rest or not marker.startswith("https://"):
+        return None
+    return datetime.fromisoformat(rest[:16]).astimezone(UTC).timestamp() + 900.0
+
+
+def _base64url(text: str) -> bytes:
+    import binascii
+
+    # ValueError covers binascii.Error; padding is optional in both formats.
+    return binascii.a2b_base64(text.translate({45: "+", 95: "/"}) + "=" * (-len(text) % 4), strict_mode=True)

@@ -1,0 +1,151 @@
+"""One HTTPS GET on one connection: TLS verified, no redirects, a size cap, a deadline, a CONNECT proxy if asked.
+
+Own code, as http.client costs more start-up than the whole request: see the numbers of `make bench`.
+"""
+
+from __future__ import annotations
+
+import socket
+import ssl
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from io import BufferedReader
+
+    from ._urls import Url
+
+HEAD_LIMIT = 65536
+
+
+class Response:
+    """Status and body of an answer."""
+
+    __slots__ = ("body", "status")
+
+    def __init__(self, status: int, body: bytes) -> None:
+        self.status = status
+        self.body = body
+
+
+class Server:
+    """Where and how to connect: URL, TLS context, name on the certificate, proxy."""
+
+    __slots__ = ("context", "proxy", "tls_name", "url")
+
+    def __init__(self, url: Url, context: ssl.SSLContext, tls_name: str = "", proxy: Url | None = None) -> None:
+        self.url = url
+        self.context = context
+        self.tls_name = tls_name or url.host
+        self.proxy = proxy
+
+
+def get(server: Server, path: str, headers: Mapping[str, str], remaining: Callable[[], float], limit: int) -> Response:
+    """Send one GET and return the answer, whatever its status.
+
+    `remaining()` gives the seconds left, `limit` the largest body in bytes.
+    Raises OSError (also ssl.SSLError, TimeoutError) from the network, ValueError for an answer that is not HTTP.
+    """
+    lines = [f"GET {server.url.path.rstrip('/')}{path} HTTP/1.1", f"Host: {server.url.authority}"]
+    lines += [f"{name}: {value}" for name, value in headers.items()]
+    lines += ["Accept-Encoding: identity", "Connection: close", "", ""]
+    raw = _connect(server, remaining)
+    with raw, server.context.wrap_socket(raw, server_hostname=server.tls_name) as sock:
+        sock.sendall("\r\n".join(lines).encode("ascii"))
+        return _read(sock, remaining, limit)
+
+
+def _connect(server: Server, remaining: Callable[[], float]) -> socket.socket:
+    target = server.proxy or server.url
+    sock = socket.create_connection((target.host, target.port), _left(remaining))
+    # Without it the request waits for the delayed ACK of the TLS Finished.
+    sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    if server.proxy:
+        try:
+            _open_tunnel(sock, server, server.proxy.userinfo, remaining)
+        except BaseException:
+            sock.close()
+            raise
+    return sock
+
+
+def _open_tunnel(sock: socket.socket, server: Server, userinfo: str, remaining: Callable[[], float]) -> None:
+    lines = [f"CONNECT {server.url.authority} HTTP/1.1", f"Host: {server.url.authority}"]
+    if userinfo:
+        from base64 import b64encode
+        from urllib.parse import unquote_to_bytes
+
+        lines.append(f"Proxy-Authorization: Basic {b64encode(unquote_to_bytes(userinfo)).decode()}")
+    sock.sendall("\r\n".join([*lines, "", ""]).encode("ascii"))
+    head = b""
+    while not head.endswith(b"\r\n\r\n") and len(head) < HEAD_LIMIT:
+        sock.settimeout(_left(remaining))
+        byte = sock.recv(1)  # one at a time: what follows the head belongs to TLS
+        if not byte:
+            break
+        head += byte
+    status = head.partition(b"\r\n")[0].split(b" ")
+    if len(status) < 2 or not status[0].startswith(b"HTTP/1.") or status[1] != b"200":
+        shown = status[1].decode("ascii", "replace")[:3] if len(status) > 1 else "nothing"
+        raise ConnectionError(f"the proxy {server.proxy.authority if server.proxy else ''} answered {shown}")
+
+
+def _left(remaining: Callable[[], float]) -> float:
+    left = remaining()
+    if left <= 0:
+        raise TimeoutError("the deadline is over")
+    return left
+
+
+def _read(sock: socket.socket, remaining: Callable[[], float], limit: int) -> Response:
+    with sock.makefile("rb") as reader:
+        status, headers = _head(reader)
+        while 100 <= status < 200:
+            status, headers = _head(reader)
+        if headers.get("content-encoding", "identity") != "identity":
+            raise ValueError("the answer is compressed, which was not asked for")
+
+        def take(size: int) -> bytes:
+            """Read `size` bytes, or up to the end when that is beyond the limit."""
+            sock.settimeout(_left(remaining))
+            return reader.read(size)
+
+        if headers.get("transfer-encoding", "identity") != "identity":
+            return Response(status, _chunked(reader, take, limit))
+        length = int(headers.get("content-length", limit + 1))
+        body = take(min(max(length, 0), limit + 1))
+        if len(body) > limit:
+            raise ValueError(f"the answer is larger than {limit} bytes")
+        if "content-length" in headers and len(body) != length:
+            raise ValueError("half an answer")
+        return Response(status, body)
+
+
+def _head(reader: BufferedReader) -> tuple[int, dict[str, str]]:
+    lines: list[str] = []
+    size = 0
+    while size < HEAD_LIMIT:
+        line = reader.readline(HEAD_LIMIT)
+        size += len(line)
+        if line in (b"\r\n", b"\n"):
+            break
+        if not line:
+            raise ConnectionError("the connection was closed before an answer")
+        lines.append(line.decode("latin-1"))
+    words = lines[0].split(None, 2) if lines else []
+    if size >= HEAD_LIMIT or len(words) < 2 or not words[0].startswith("HTTP/1.") or not words[1].isdigit():
+        raise ValueError("the answer is not HTTP/1.1")
+    fields = [line.partition(":") for line in lines[1:]]
+    return int(words[1]), {name.strip().lower(): value.strip().lower() for name, _, value in fields}
+
+
+def _chunked(reader: BufferedReader, take: Callable[[int], bytes], limit: int) -> bytes:
+    body = b""
+    while size := int(reader.readline(1024).partition(b";")[0], 16):
+        if size < 0 or len(body) + size > limit:
+            raise ValueError(f"the answer is larger than {limit} bytes")
+        chunk = take(size)
+        if len(chunk) != size or take(2) != b"\r\n":
+            raise ValueError("half an answer")
+        body += chunk
+    return body
