@@ -9,7 +9,6 @@ from ._run import Plugin, run
 from ._settings import ADMIN, PROFILE, Setting, Settings
 from ._version import __version__
 
-
 __all__ = [
     "ADMIN",
     "PROFILE",
