@@ -1,6 +1,8 @@
-"""Certificates with the standard library alone: when a leaf ends, whether a key is its own, how ssl gets them."""
+"""Client certificates with the standard library alone: how ssl gets them, when one ends, whether a key is its own."""
 
 from __future__ import annotations
+
+import os
 
 from ._errors import ExecCredError
 from ._protocol import rfc3339
@@ -19,10 +21,10 @@ def leaf_end(certificate: str, key: str, now: float) -> float:
     import ssl
 
     load_pair(ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT), certificate, key)
-    try:
-        starts, ends = _validity(ssl.PEM_cert_to_DER_cert(_first_block(certificate)))
-    except (ValueError, IndexError):
-        raise _invalid("its validity cannot be read") from None
+    with _memory_file(certificate.encode()) as file:
+        # The standard library shows a certificate's dates nowhere else before Python has `ssl.Certificate`.
+        fields = ssl._ssl._test_decode_cert(_path(file))  # type: ignore[attr-defined]  # noqa: SLF001
+    starts, ends = [float(ssl.cert_time_to_seconds(fields[name])) for name in ("notBefore", "notAfter")]
     if starts > now:
         raise ExecCredError(
             "certificate-not-yet-valid",
@@ -37,22 +39,20 @@ def load_pair(context: SSLContext, certificate: str, key: str) -> None:
 
     Raises ExecCredError("certificate-invalid") when it is not PEM, encrypted, or the key is another certificate's.
     """
-    import os
-
-    pem = f"{certificate}\n{key}\n".encode()
-    with _memory_file(pem) as file:
-        path = f"/proc/self/fd/{file.fileno()}"
+    with _memory_file(f"{certificate}\n{key}\n".encode()) as file:
         try:
-            context.load_cert_chain(path if os.path.exists(path) else file.name, password=lambda: b"")
+            context.load_cert_chain(_path(file), password=lambda: b"")  # a password would be asked for on the terminal
         except (OSError, ValueError) as error:  # ssl.SSLError is an OSError
-            reason = getattr(error, "reason", None) or ""
-            what = "the key is not the certificate's" if "MISMATCH" in reason else "it is not a PEM certificate and key"
-            raise _invalid(what) from None
+            mismatch = "MISMATCH" in (getattr(error, "reason", None) or "")
+            what = "the key is not the certificate's" if mismatch else "it is not a PEM certificate and key"
+            raise ExecCredError(
+                "certificate-invalid",
+                f"the client certificate cannot be used: {what}",
+                "store the PEM text of the certificate and of its own unencrypted key",
+            ) from None
 
 
 def _memory_file(content: bytes) -> IO[bytes]:
-    import os
-
     file: IO[bytes]
     if hasattr(os, "memfd_create"):
         file = os.fdopen(os.memfd_create("pem"), "w+b")
@@ -65,49 +65,6 @@ def _memory_file(content: bytes) -> IO[bytes]:
     return file
 
 
-def _invalid(what: str) -> ExecCredError:
-    return ExecCredError(
-        "certificate-invalid",
-        f"the client certificate cannot be used: {what}",
-        "store the PEM text of the certificate and of its own unencrypted key",
-    )
-
-
-def _first_block(pem: str) -> str:
-    head, tail = "-----BEGIN CERTIFICATE-----", "-----END CERTIFICATE-----"
-    body = pem.partition(head)[2].partition(tail)[0]
-    return f"{head}{body}{tail}"
-
-
-def _validity(der: bytes) -> tuple[float, float]:
-    """Return notBefore and notAfter of a DER certificate (RFC 5280 section 4.1)."""
-    certificate = _fields(der)[0][1]
-    fields = _fields(_fields(certificate)[0][1])
-    # version [0] is optional; then come serialNumber, signature, issuer, validity.
-    validity = fields[4 if fields[0][0] == 0xA0 else 3][1]
-    start, end = [_time(tag, value.decode("ascii")) for tag, value in _fields(validity)[:2]]
-    return start, end
-
-
-def _fields(der: bytes) -> list[tuple[int, bytes]]:
-    """Split DER into (tag, content) pairs."""
-    fields = []
-    while der:
-        tag, length, at = der[0], der[1], 2
-        if length & 0x80:
-            at += length & 0x7F
-            length = int.from_bytes(der[2:at])
-        fields.append((tag, der[at : at + length]))
-        der = der[at + length :]
-    return fields
-
-
-def _time(tag: int, text: str) -> float:
-    """Read UTCTime (two-digit year, 50 to 49) or GeneralizedTime."""
-    from datetime import datetime
-
-    if tag == 0x17:
-        text = ("19" if text >= "50" else "20") + text
-    if not text.endswith("Z"):
-        raise ValueError(text)  # RFC 5280 allows nothing else
-    return datetime.fromisoformat(f"{text[:8]}T{text[8:]}").timestamp()
+def _path(file: IO[bytes]) -> str:
+    path = f"/proc/self/fd/{file.fileno()}"
+    return path if os.path.exists(path) else str(file.name)
