@@ -22,8 +22,8 @@ def leaf_end(certificate: str, key: str, now: float) -> float:
 
     load_pair(ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT), certificate, key)
     with _memory_file(certificate.encode()) as file:
-        # The standard library shows a certificate's dates nowhere else before Python has `ssl.Certificate`.
-        fields = ssl._ssl._test_decode_cert(_path(file))  # type: ignore[attr-defined]  # noqa: SLF001
+        # The standard library shows the dates of a certificate without a connection nowhere else.
+        fields = ssl._ssl._test_decode_cert(_path(file))  # type: ignore[attr-defined]
     starts, ends = [float(ssl.cert_time_to_seconds(fields[name])) for name in ("notBefore", "notAfter")]
     if starts > now:
         raise ExecCredError(
