@@ -29,3 +29,5 @@ lock: ## renew requirements/ from pyproject.toml
 
 clean: ## remove what the targets made
 	rm -rf .venv .cache dist build
+
+-include tests/interop/go.mk
