@@ -12,6 +12,11 @@ if TYPE_CHECKING:
 
 # Ours, not theirs: the exec info may be large or private, the rest changes how a child's Python or loader works.
 DROPPED = ("KUBERNETES_EXEC_INFO", "PYTHON", "LD_", "DYLD_", "OPENSSL_CONF")
+# Metadata servers of the clouds: link-local, so a proxy could only leak or hang what is asked of them.
+METADATA = (
+    "169.254.169.254,169.254.170.2,169.254.170.23,[fd00:ec2::254],[fd00:ec2::23],fd00:ec2::254,fd00:ec2::23,"
+    "metadata.google.internal,metadata"
+)
 _started: list[Child] = []
 
 
@@ -33,9 +38,10 @@ class Child(subprocess.Popen):  # type: ignore[type-arg]  # text or bytes, as th
         _started.append(self)
 
 
-def tame() -> None:
+def tame(*metadata: str) -> None:
     """Make every child of an SDK a `Child`, and keep SDK logs and warnings off stderr: they may hold secrets.
 
+    Metadata servers are asked directly, whatever HTTPS_PROXY says; `metadata` adds URLs or hosts of such servers.
     Call it before the SDK is imported: botocore binds `subprocess.Popen` then.
     """
     import logging
@@ -46,6 +52,10 @@ def tame() -> None:
     logging.raiseExceptions = False
     warnings.simplefilter("ignore")
     signal.signal(signal.SIGTERM, _end)
+    hosts = [url.partition("://")[2].partition("/")[0] if "://" in url else url for url in metadata]
+    exempt = ",".join([os.environ.get("no_proxy") or os.environ.get("NO_PROXY", ""), METADATA, *hosts]).strip(",")
+    # Both spellings: SDKs read either one first.
+    os.environ["NO_PROXY"] = os.environ["no_proxy"] = exempt
 
 
 def _end(*_: object) -> None:

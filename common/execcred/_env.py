@@ -42,11 +42,14 @@ class Env:
 
         return get(server, path, headers, self.remaining, limit)
 
-    def tame(self) -> None:
-        """Tame children and logs of an SDK; call it before the SDK is imported."""
+    def tame(self, *metadata: str) -> None:
+        """Tame children and logs of an SDK, and keep metadata servers (also `metadata`: URLs, hosts) off any proxy.
+
+        Call it before the SDK is imported.
+        """
         from ._children import tame
 
-        tame()
+        tame(*metadata)
 
     def start(self, seconds: float, verbose: bool) -> None:
         """Set the deadline and whether debug lines are written."""

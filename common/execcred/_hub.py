@@ -188,6 +188,8 @@ def _server(cluster: Mapping[str, Any], ca: str, fail: Any, env: Env) -> Server:
     else:
         context.load_default_certs()
     name = kubeconfig.field(cluster, "tls-server-name", fail)
+    if not name.isascii():
+        raise fail("tls-server-name is not ASCII")
     return Server(parsed, context, name, via)
 
 

@@ -50,14 +50,15 @@ def get(server: Server, path: str, headers: Mapping[str, str], remaining: Callab
     lines += [f"{name}: {value}" for name, value in headers.items()]
     lines += ["Accept-Encoding: identity", "Connection: close", "", ""]
     raw = _connect(server, remaining)
-    with raw, server.context.wrap_socket(raw, server_hostname=server.tls_name) as sock:
+    # Names go as bytes: for text both calls would import the IDNA codec.
+    with raw, server.context.wrap_socket(raw, server_hostname=server.tls_name.encode("ascii")) as sock:
         sock.sendall("\r\n".join(lines).encode("ascii"))
         return _read(sock, remaining, limit)
 
 
 def _connect(server: Server, remaining: Callable[[], float]) -> socket.socket:
     target = server.proxy or server.url
-    sock = socket.create_connection((target.host, target.port), _left(remaining))
+    sock = socket.create_connection((target.host.encode("ascii"), target.port), _left(remaining))  # type: ignore[arg-type]
     # Without it the request waits for the delayed ACK of the TLS Finished.
     sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     if server.proxy:

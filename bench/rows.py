@@ -1,0 +1,124 @@
+"""The rows of the benchmark: which command of ours, which of the peer's, in which world, with which bars."""
+
+from __future__ import annotations
+
+import base64
+import json
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple, Self
+
+from standins import StandIn, answer_json, authority
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+TOKEN = "eyJhbGciOiJub25lIn0.eyJzdWIiOiJiZW5jaCJ9.c2ln"
+ACCOUNT = "/run/secrets/kubernetes.io/serviceaccount"
+
+
+class Command(NamedTuple):
+    """A command line with its whole environment and the exit status it must have."""
+
+    argv: list[str]
+    env: dict[str, str]
+    status: int = 0
+
+
+class Row(NamedTuple):
+    """One comparison."""
+
+    what: str
+    ours: Command
+    peer_name: str
+    peer: Command | None
+    wall_bar: float | None
+    memory_bar: float | None = None
+    other: Callable[[], tuple[str, bool]] | None = None
+    within: list[str] = []  # noqa: RUF012  # never changed
+
+
+class World:
+    """Stand-in servers and files that both sides of a row use."""
+
+    def __init__(self, folder: Path, root: Path, python: str) -> None:
+        self.folder = folder
+        self.root = root
+        self.python = python
+        self.ca, context = authority()
+        (folder / "ca.pem").write_text(self.ca)
+        secret = {
+            "apiVersion": "v1",
+            "kind": "Secret",
+            "metadata": {"name": "spoke-1", "namespace": "fleet"},
+            "type": "Opaque",
+            "data": {"token": base64.b64encode(TOKEN.encode()).decode()},
+        }
+        self.hub = StandIn(answer_json(secret), context)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.hub.close()
+
+    def plugin(self, name: str) -> list[str]:
+        """Return the command of a zipapp."""
+        found = sorted((self.root / "dist").glob(f"{name}-plugin*.pyz"))
+        if not found:
+            raise SystemExit(f"dist/{name}-plugin*.pyz is missing: make zipapps")
+        return [self.python, "-I", "-S", str(found[0])]
+
+    def go(self, name: str) -> str | None:
+        """Return the path of a peer, None when it could not be built."""
+        path = self.root / ".cache" / "go-bin" / name
+        return str(path) if path.exists() else None
+
+    def exec_info(self, config: dict[str, str] | None, server: str = "https://spoke.test") -> str:
+        """Return what client-go would send."""
+        cluster = {"server": server, "certificate-authority-data": base64.b64encode(self.ca.encode()).decode()}
+        spec = {"cluster": {**cluster, "config": config}, "interactive": False}
+        return json.dumps({"kind": "ExecCredential", "apiVersion": "client.authentication.k8s.io/v1", "spec": spec})
+
+    def rows(self) -> Iterator[Row]:
+        """Give every row."""
+        yield from self.starts()
+        yield from self.readers()
+
+    def starts(self) -> Iterator[Row]:
+        """Answers that need no plugin work."""
+        ours = self.plugin("secretreader")
+        for what, arguments, status in (
+            ("--help", ["--help"], 0),
+            ("--version", ["--version"], 0),
+            ("usage error", ["--x"], 2),
+        ):
+            yield Row(what, Command([*ours, *arguments], {}, status), "bare", None, 2.6)
+
+    def readers(self) -> Iterator[Row]:
+        """Secret readers, cold, one GET over TLS; in-cluster in a mount namespace of its own, as root only."""
+        ca = base64.b64encode(self.ca.encode()).decode()
+        kubeconfig = self.folder / "kubeconfig"
+        kubeconfig.write_text(
+            "apiVersion: v1\nkind: Config\ncurrent-context: hub\n"
+            f"clusters:\n- name: hub\n  cluster:\n    server: https://127.0.0.1:{self.hub.port}\n"
+            f"    certificate-authority-data: {ca}\n"
+            "contexts:\n- name: hub\n  context: {cluster: hub, user: me, namespace: fleet}\n"
+            "users:\n- name: me\n  user:\n    token: bench\n"
+        )
+        env = {"KUBERNETES_EXEC_INFO": self.exec_info({"clusterName": "spoke-1"}), "KUBECONFIG": str(kubeconfig)}
+        ours, upstream = self.plugin("secretreader"), self.go("upstream-secretreader")
+        peer = Command([upstream], env) if upstream else None
+        yield Row("secretreader, kubeconfig", Command(ours, env), "upstream Go plugin", peer, 3.0, 0.7)
+        if os.geteuid() != 0:
+            return
+        files = self.folder / "account"
+        files.mkdir()
+        for name, text in (("token", "bench"), ("ca.crt", self.ca), ("namespace", "fleet")):
+            (files / name).write_text(text)
+        script = f'mount -t tmpfs tmpfs /run && mkdir -p {ACCOUNT} && cp {files}/* {ACCOUNT} && exec "$@"'
+        env = {**env, "KUBERNETES_SERVICE_HOST": "127.0.0.1", "KUBERNETES_SERVICE_PORT": str(self.hub.port)}
+        del env["KUBECONFIG"]
+        within = ["unshare", "-m", "sh", "-c", script, "sh"]
+        peer = Command([upstream], env) if upstream else None
+        yield Row("secretreader, in-cluster", Command(ours, env), "upstream Go plugin", peer, 2.5, 0.7, within=within)
