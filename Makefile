@@ -1,5 +1,5 @@
 # One short target per habit; `make` alone lists them.
-PYTHON ?= python3.11
+PYTHON ?= $(shell command -v python3.11 || command -v python3)
 BIN := .venv/bin
 
 .PHONY: help setup demo test lint bench lock clean
