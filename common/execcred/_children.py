@@ -53,9 +53,10 @@ def tame(*metadata: str) -> None:
     warnings.simplefilter("ignore")
     signal.signal(signal.SIGTERM, _end)
     hosts = [url.partition("://")[2].partition("/")[0] if "://" in url else url for url in metadata]
-    exempt = ",".join([os.environ.get("no_proxy") or os.environ.get("NO_PROXY", ""), METADATA, *hosts]).strip(",")
-    # Both spellings: SDKs read either one first.
-    os.environ["NO_PROXY"] = os.environ["no_proxy"] = exempt
+    rules = os.environ.get("no_proxy") or os.environ.get("NO_PROXY", "")
+    if rules.strip() != "*":  # which is understood alone only
+        # Both spellings: SDKs read either one first.
+        os.environ["NO_PROXY"] = os.environ["no_proxy"] = ",".join([rules, METADATA, *hosts]).strip(",")
 
 
 def _end(*_: object) -> None:

@@ -25,8 +25,8 @@ class Setting:
     """One setting: flag `--secret-name`, variable `EXECCRED_SECRET_NAME`, config key `secretName`.
 
     kind is text, flag, seconds, list or choice; env, config and aliases are further (native, drop-in) names, None
-    means no config key at all; trust is PROFILE, ADMIN or the name of the guard flag that lets a profile set it;
-    with `own`, a profile may name the consumer's own value, which the plugin checks; a `guard` is a flag only.
+    means no config key at all; an alias `token-only=token` is a bare flag that implies a value; trust is PROFILE,
+    ADMIN or the name of the guard flag that lets a profile set it; with `own`, a profile may name the consumer's own value, which the plugin checks; a `guard` is a flag only.
     """
 
     __slots__ = ("aliases", "choices", "config", "default", "env", "guard", "help", "kind", "name", "own", "trust")
@@ -73,7 +73,14 @@ COMMON = (
     ),
     Setting("timeout", "hard deadline for everything; 300 when a person may be asked", kind="seconds", default=8.0),
     Setting("log-level", "debug names each choice", kind="choice", choices=("error", "debug"), default="error"),
-    Setting("output", "token prints the bare token", kind="choice", choices=("json", "token"), default="json"),
+    Setting(
+        "output",
+        "token prints the bare token",
+        kind="choice",
+        choices=("json", "token"),
+        default="json",
+        aliases=("token-only=token",),
+    ),
     Setting(
         "allow-server", "only for these servers: host globs (* crosses dots) or CIDRs, :port", kind="list", guard=True
     ),
@@ -255,7 +262,8 @@ def command_line(table: Sequence[Setting], arguments: Sequence[str]) -> CommandL
 
     Raises BadRequest("usage"), ExecCredError("profile-refused").
     """
-    flags = {name: setting for setting in table for name in (setting.name, *setting.aliases)}
+    spellings = [(text.partition("="), setting) for setting in table for text in (setting.name, *setting.aliases)]
+    flags = {name: (setting, implied) for (name, _, implied), setting in spellings}
     line = CommandLine()
     given = line.admin
     rest = iter(arguments)
@@ -278,15 +286,15 @@ def command_line(table: Sequence[Setting], arguments: Sequence[str]) -> CommandL
     return line
 
 
-def _flag(flags: Mapping[str, Setting], argument: str, rest: Iterator[str]) -> tuple[Setting, str]:
+def _flag(flags: Mapping[str, tuple[Setting, str]], argument: str, rest: Iterator[str]) -> tuple[Setting, str]:
     """Read one flag, and its value from `rest` when it does not hold it."""
     name, equals, text = argument.removeprefix("-").removeprefix("-").partition("=")
-    setting = flags.get(name)
+    setting, implied = flags.get(name, (None, ""))
     if setting is None:
         shown = printable(name, 60)
         raise BadRequest("usage", f"unknown flag --{shown}", f"did you mean --{nearest(shown, flags)}? See --help")
     if not equals:
-        text = "true" if setting.kind == "flag" else next(rest, "")
+        text = implied or ("true" if setting.kind == "flag" else next(rest, ""))
         if text.startswith("-"):
             raise BadRequest("usage", f"flag --{name} needs a value", f"write --{name}=VALUE if it begins with a dash")
     if not text:
