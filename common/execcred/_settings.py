@@ -26,7 +26,8 @@ class Setting:
 
     kind is text, flag, seconds, list or choice; env, config and aliases are further (native, drop-in) names, None
     means no config key at all; an alias `token-only=token` is a bare flag that implies a value; trust is PROFILE,
-    ADMIN or the name of the guard flag that lets a profile set it; with `own`, a profile may name the consumer's own value, which the plugin checks; a `guard` is a flag only.
+    ADMIN or the name of the guard flag that lets a profile set it; with `own`, a profile may name the consumer's own
+    value, which the plugin checks; a `guard` is a flag only.
     """
 
     __slots__ = ("aliases", "choices", "config", "default", "env", "guard", "help", "kind", "name", "own", "trust")
