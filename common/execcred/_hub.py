@@ -53,7 +53,7 @@ def find_hub(settings: Settings, env: Env) -> Hub:
     if variables.get("KUBERNETES_SERVICE_HOST") and not settings.text("context"):
         return _in_cluster(env)
     if home:
-        return _from_files([f"{home}/.kube/config"], "the default file", settings, env)
+        return _from_files([f"{home}/.kube/config"], "no --kubeconfig, no KUBECONFIG, not in a pod", settings, env)
     raise _no_hub("no --kubeconfig, KUBECONFIG, in-cluster service account or HOME")
 
 
@@ -68,7 +68,8 @@ def _in_cluster(env: Env) -> Hub:
     host, port = env.variables["KUBERNETES_SERVICE_HOST"], env.variables.get("KUBERNETES_SERVICE_PORT") or "443"
     url = f"https://[{host}]:{port}" if ":" in host else f"https://{host}:{port}"
     token, ca, namespace = [_read(f"{ACCOUNT}/{name}", name, fail, env) for name in ("token", "ca.crt", "namespace")]
-    return Hub("in-cluster service account", _server({"server": url}, ca, fail, env), token, namespace.strip())
+    server = _server({"server": url}, ca, fail, env)
+    return Hub("in-cluster service account", server, _header_safe(token, fail), namespace.strip())
 
 
 def _failure(source: str) -> Any:
@@ -105,7 +106,7 @@ def _from_files(paths: list[str], origin: str, settings: Settings, env: Env, nee
             raise fail(str(error.strerror)) from None
         documents.append(_absolute(kubeconfig.parse(content, fail), path))
     if not documents:
-        raise _no_hub(f"{origin} names {printable(':'.join(paths))}, which does not exist")
+        raise _no_hub(f"{printable(':'.join(paths))} ({origin}) does not exist")
     fail = _failure(f"kubeconfig {printable(':'.join(paths))} from {origin}")
     choice = kubeconfig.choose(kubeconfig.merge(documents), settings.text("context"), fail)
     source = f"kubeconfig {printable(':'.join(paths))} from {origin}, context {printable(choice.name, 60)}"
