@@ -3,28 +3,20 @@
 from __future__ import annotations
 
 import contextlib
-import os
 import shutil
 import subprocess
 from pathlib import Path
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING
 
 import pytest
 
 from interop.cluster import ApiServer, start_etcd, until
-from interop.fleet import GO_BIN, INVENTORY, ROOT, Reader
+from interop.fleet import GO_BIN, INVENTORY, ROOT, Reader, absent
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
 TOOLS = ("kube-apiserver", "kubectl", "consumer", "upstream-secretreader", "upstream-kubeconfig-secretreader")
-
-
-def absent(what: str) -> NoReturn:
-    """Skip for want of a tool; under CI=true that is an error, as nobody would notice the skip."""
-    if os.environ.get("CI") == "true":
-        pytest.fail(what)
-    pytest.skip(what)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
