@@ -2,7 +2,7 @@
 PYTHON ?= $(shell command -v python3.11 || command -v python3)
 BIN := .venv/bin
 
-.PHONY: help setup demo test lint bench lock clean
+.PHONY: help setup demo test lint lock clean
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
 
@@ -18,9 +18,6 @@ setup: .venv/.ready ## make .venv with everything locked, execcred editable
 demo: setup ## get a credential through real clients on an embedded hub
 	$(BIN)/python demo/demo.py
 
-bench: setup zipapps bench-tools ## measure against the Go tools, write bench/README.md
-	cd bench && ../$(BIN)/python bench.py
-
 lint: setup ## format, lint, types, layers
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
@@ -34,3 +31,4 @@ clean: ## remove what the targets made
 	rm -rf .venv .cache dist build
 
 -include tests/interop/go.mk
+-include bench/bench.mk

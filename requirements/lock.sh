@@ -9,3 +9,4 @@ lock pyproject.toml --all-extras --group dev -o requirements/all.txt
 for plugin in secretreader kubeconfig-secretreader eks gke aks; do
   lock pyproject.toml --extra "$plugin" -c requirements/all.txt -o "requirements/$plugin.txt"
 done
+echo "awscli>=1.40,<2" | lock - -o bench/awscli.txt

@@ -1,0 +1,10 @@
+# awscli v1 as a peer, in an environment of its own: its botocore is pinned to its own version.
+AWSCLI := .cache/awscli
+$(AWSCLI)/.ready: bench/awscli.txt .venv/.ready
+	$(BIN)/uv venv --quiet --clear --python $(BIN)/python $(AWSCLI)
+	$(BIN)/uv pip sync --quiet --python $(AWSCLI)/bin/python --require-hashes bench/awscli.txt
+	touch $@
+
+.PHONY: bench
+bench: setup zipapps bench-tools $(AWSCLI)/.ready ## measure against the Go tools, write bench/README.md
+	cd bench && ../$(BIN)/python bench.py
