@@ -21,10 +21,13 @@ def leaf_end(certificate: str, key: str, now: float) -> float:
     import ssl
 
     load_pair(ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT), certificate, key)
-    with _memory_file(certificate.encode()) as file:
-        # The standard library shows the dates of a certificate without a connection nowhere else.
-        fields = ssl._ssl._test_decode_cert(_path(file))  # type: ignore[attr-defined]
-    starts, ends = [float(ssl.cert_time_to_seconds(fields[name])) for name in ("notBefore", "notAfter")]
+    try:
+        with _memory_file(certificate) as file:
+            # The standard library shows the dates of a certificate without a connection nowhere else.
+            fields = ssl._ssl._test_decode_cert(_path(file))  # type: ignore[attr-defined]
+        starts, ends = [float(ssl.cert_time_to_seconds(fields[name])) for name in ("notBefore", "notAfter")]
+    except (OSError, ValueError):
+        raise _unusable("its dates cannot be read") from None
     if starts > now:
         raise ExecCredError(
             "certificate-not-yet-valid",
@@ -39,20 +42,29 @@ def load_pair(context: SSLContext, certificate: str, key: str) -> None:
 
     Raises ExecCredError("certificate-invalid") when it is not PEM, encrypted, or the key is another certificate's.
     """
-    with _memory_file(f"{certificate}\n{key}\n".encode()) as file:
+    if "ENCRYPTED" in key:
+        raise _unusable("the key is encrypted")
+    # Two files, as clients take the certificate from the one text and the key from the other.
+    with _memory_file(certificate) as chain, _memory_file(key) as own:
         try:
-            context.load_cert_chain(_path(file), password=lambda: b"")  # a password would be asked for on the terminal
+            # Without a password OpenSSL would ask for one on the terminal.
+            context.load_cert_chain(_path(chain), _path(own), password=lambda: b"")
         except (OSError, ValueError) as error:  # ssl.SSLError is an OSError
-            mismatch = "MISMATCH" in (getattr(error, "reason", None) or "")
-            what = "the key is not the certificate's" if mismatch else "it is not a PEM certificate and key"
-            raise ExecCredError(
-                "certificate-invalid",
-                f"the client certificate cannot be used: {what}",
-                "store the PEM text of the certificate and of its own unencrypted key",
-            ) from None
+            # The second is OpenSSL's word for a key of another algorithm.
+            other = getattr(error, "reason", None) in ("KEY_VALUES_MISMATCH", "NO_CERTIFICATE_ASSIGNED")
+            what = "the key is not the certificate's" if other else "it is not a PEM certificate and key"
+            raise _unusable(what) from None
 
 
-def _memory_file(content: bytes) -> IO[bytes]:
+def _unusable(what: str) -> ExecCredError:
+    return ExecCredError(
+        "certificate-invalid",
+        f"the client certificate cannot be used: {what}",
+        "store the PEM text of the certificate and of its own unencrypted key",
+    )
+
+
+def _memory_file(text: str) -> IO[bytes]:
     file: IO[bytes]
     if hasattr(os, "memfd_create"):
         file = os.fdopen(os.memfd_create("pem"), "w+b")
@@ -60,7 +72,7 @@ def _memory_file(content: bytes) -> IO[bytes]:
         import tempfile
 
         file = tempfile.NamedTemporaryFile()  # noqa: SIM115  # the caller closes it
-    file.write(content)
+    file.write(text.encode("utf-8", "replace"))
     file.flush()
     return file
 
