@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 GROUP = "client.authentication.k8s.io"
 VERSIONS = (f"{GROUP}/v1", f"{GROUP}/v1beta1")
 EXEC_EXTENSION = f"{GROUP}/exec"
+STRINGS = ("server", "tls-server-name", "proxy-url", "certificate-authority-data")
+CLUSTER_FIELDS = (*STRINGS, "insecure-skip-tls-verify", "config", "extensions")
 SET_CLUSTER_INFO = "set provideClusterInfo: true in the exec config"
 
 
@@ -24,11 +26,8 @@ class Cluster:
     __slots__ = ("ca_data", "config", "insecure_skip_tls_verify", "proxy_url", "server", "tls_server_name")
 
     def __init__(self, fields: dict[str, Any]) -> None:
-        self.server = _string(fields, "server")
-        self.tls_server_name = _string(fields, "tls-server-name")
-        self.proxy_url = _string(fields, "proxy-url")
-        self.ca_data = _string(fields, "certificate-authority-data")
-        self.insecure_skip_tls_verify = fields.get("insecure-skip-tls-verify") is True
+        self.server, self.tls_server_name, self.proxy_url, self.ca_data = [_string(fields, key) for key in STRINGS]
+        self.insecure_skip_tls_verify = _boolean(fields, "insecure-skip-tls-verify", "spec.cluster")
         self.config = _config(fields)
 
 
@@ -79,7 +78,7 @@ def parse_request(raw: str | None) -> Request:
     info = _object(_parse_json(raw), "KUBERNETES_EXEC_INFO")
     if info.get("kind") not in (None, "", "ExecCredential"):
         raise _invalid("kind is not ExecCredential")
-    version = info.get("apiVersion") or ""
+    version = "" if info.get("apiVersion") is None else info["apiVersion"]
     if version not in ("", *VERSIONS):
         shown = printable(version, 60) if isinstance(version, str) else type(version).__name__
         raise BadRequest(
@@ -87,10 +86,8 @@ def parse_request(raw: str | None) -> Request:
             f"the client asks for apiVersion {shown}; supported are {' and '.join(VERSIONS)}",
             "set apiVersion of the exec config to one of these",
         )
-    spec = _object(info.get("spec") or {}, "spec")
-    interactive = spec.get("interactive", False)
-    if not isinstance(interactive, bool):
-        raise _invalid("spec.interactive must be true or false")
+    spec = {} if info.get("spec") is None else _object(info["spec"], "spec")
+    interactive = _boolean(spec, "interactive", "spec")
     cluster = spec.get("cluster")
     if cluster is None:
         return Request(version, interactive, None)
@@ -143,9 +140,16 @@ def _object(value: Any, where: str) -> dict[str, Any]:
 
 
 def _hyphenated(fields: dict[str, Any]) -> dict[str, Any]:
-    """Bring camelCase keys to the hyphenated spelling; a hyphenated key that is there wins."""
-    camel = {"".join(["-" + c.lower() if c.isupper() else c for c in key]): value for key, value in fields.items()}
-    return {**camel, **fields}
+    """Bring other spellings of keys to the hyphenated one; a hyphenated key that is there wins."""
+    known = {name.replace("-", ""): name for name in CLUSTER_FIELDS}
+    return {**{known.get(key.replace("-", "").lower(), key): value for key, value in fields.items()}, **fields}
+
+
+def _boolean(fields: dict[str, Any], key: str, where: str) -> bool:
+    value = fields.get(key)
+    if value is None or isinstance(value, bool):
+        return value is True
+    raise _invalid(f"{where}.{key} must be true or false, is {json_type(value)}")
 
 
 def _string(fields: dict[str, Any], key: str) -> str:
@@ -270,12 +274,12 @@ def _claim(claims: dict[str, Any], name: str) -> float | None:
 
 def _presigned_end(encoded: str) -> float | None:
     """Return X-Amz-Date + 15 min: EKS counts from the signature, whatever X-Amz-Expires says."""
-    from datetime import UTC, datetime
+    from datetime import datetime
 
     marker, _, rest = _base64url(encoded).decode("ascii").partition("X-Amz-Date=")
-    if not rest or not marker.startswith("https://"):
+    if rest[15:16] != "Z" or not marker.startswith("https://"):
         return None
-    return datetime.fromisoformat(rest[:16]).astimezone(UTC).timestamp() + 900.0
+    return datetime.fromisoformat(rest[:16]).timestamp() + 900.0
 
 
 def _base64url(text: str) -> bytes:

@@ -23,12 +23,12 @@ from execcred._x509 import leaf_end
 from unit.support import NOW
 
 if TYPE_CHECKING:
-    from cryptography.hazmat.primitives.asymmetric.types import CertificateIssuerPrivateKeyTypes
+    from cryptography.hazmat.primitives.asymmetric.types import CertificateIssuerPrivateKeyTypes as PrivateKey
 
 DAY = 86400.0
 EC = ec.generate_private_key(ec.SECP256R1())
 OTHER = ec.generate_private_key(ec.SECP256R1())
-KEYS = {
+KEYS: dict[str, PrivateKey] = {
     "RSA": rsa.generate_private_key(65537, 2048),
     "EC": EC,
     "Ed25519": ed25519.Ed25519PrivateKey.generate(),
@@ -36,7 +36,7 @@ KEYS = {
 
 
 def pem(
-    key: CertificateIssuerPrivateKeyTypes = EC,
+    key: PrivateKey = EC,
     starts: float = NOW - DAY,
     ends: float = NOW + DAY,
     encryption: KeySerializationEncryption | None = None,
