@@ -32,6 +32,12 @@ def absent(what: str) -> NoReturn:
     pytest.skip(what)
 
 
+def bare_environment() -> dict[str, str]:
+    """Return what every child needs: no proxies and hubs of ours, loopback only, coverage if it runs."""
+    measured = {name: value for name, value in os.environ.items() if name.startswith("COVERAGE_")}
+    return {"PATH": os.environ["PATH"], "PYTHONPATH": str(ROOT / "tests/loopback"), **measured}
+
+
 class Reader:
     """A controller's identity on the hub, in a namespace of its own, and what runs with it."""
 
@@ -46,9 +52,7 @@ class Reader:
         self.kubeconfig = self.write(
             "hub.kubeconfig", kubeconfig(hub.url, hub.ca, {"token": self.token}, self.namespace)
         )
-        self.environment = {"PATH": os.environ["PATH"], "HOME": str(folder), "KUBECONFIG": self.kubeconfig}
-        # The measuring of coverage, if any, goes on in children.
-        self.environment |= {name: value for name, value in os.environ.items() if name.startswith("COVERAGE_")}
+        self.environment = {**bare_environment(), "HOME": str(folder), "KUBECONFIG": self.kubeconfig}
 
     def write(self, name: str, content: object) -> str:
         """Write a file of JSON; return its path."""

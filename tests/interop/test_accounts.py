@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from interop.cluster import ApiServer, Json
-from interop.fleet import GO_BIN, absent, executable
+from interop.fleet import GO_BIN, absent, bare_environment, executable
 
 if TYPE_CHECKING:
     from interop.fleet import Reader
@@ -79,7 +79,7 @@ class Pod:
             "spec": {"cluster": {"server": self.reader.spoke.url, "config": {"clusterName": "c1"}}},
         }
         environment = {
-            "PATH": os.environ["PATH"],
+            **bare_environment(),
             "KUBERNETES_SERVICE_HOST": "127.0.0.1",
             "KUBERNETES_SERVICE_PORT": str(self.reader.hub.port),
             "KUBERNETES_EXEC_INFO": json.dumps(info),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
 import pytest
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
 ARGS = "clusterprofiles.multicluster.x-k8s.io/exec/additional-args"
 ENVS = "clusterprofiles.multicluster.x-k8s.io/exec/additional-envs"
 BUILDS = 200
+RUNS = 20
 
 
 def guest(reader: Reader, name: str = "guest") -> tuple[str, str]:
@@ -130,3 +132,14 @@ def test_environment_that_the_library_replaces_hundreds_of_times_does_no_harm(re
     providers = reader.providers("secretreader", profileSourcedEnvVarsPolicy="Replace")
     facts = reader.reach(providers, "-builds", str(BUILDS), "a", "b", lines=2)
     assert [fact.get("user") for fact in facts] == users
+
+
+def test_runs_at_the_same_time_get_each_their_own_secret(reader: Reader) -> None:
+    names = [f"c{number}" for number in range(RUNS)]
+    for name in names:
+        reader.secret(name, token=f"token-of-{name}")
+    reader.allow(*names)
+    with ThreadPoolExecutor(RUNS) as pool:
+        statuses = list(pool.map(lambda name: reader.status("secretreader", {"clusterName": name}), names))
+    assert statuses == [{"token": f"token-of-{name}"} for name in names]
+    assert sorted(reader.audited(RUNS)) == sorted(reader.one_get(name) for name in names)

@@ -101,3 +101,8 @@ def test_no_hub_at_all_says_so(reader: Reader) -> None:
 def test_a_profile_does_not_lead_the_reader_to_another_namespace(reader: Reader) -> None:
     refused(reader, "profile-refused", 1, {"clusterName": "c1", "secretNamespace": "kube-system"})
     assert reader.hub.audited(reader.user) == []
+
+
+def test_a_server_that_the_admin_did_not_list_gets_nothing_and_the_hub_is_not_asked(reader: Reader) -> None:
+    refused(reader, "server-refused", 1, {"clusterName": "c1"}, "--allow-server", "*.example.com")
+    assert reader.hub.audited(reader.user) == []
