@@ -11,6 +11,7 @@ import os
 import time
 
 from ._settings import Setting
+from ._version import __version__
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
     from ._protocol import Request
     from ._settings import Settings
 
-    # What is cached (never a Secret's content) and its true end in epoch seconds.
+    # What is cached (never a Secret's content) and its true end in epoch seconds; without an end it is not kept.
     Entry = tuple[dict[str, str], float | None]
 
 CACHE_SETTINGS = (Setting("cache-dir", "keep credentials in this private directory; best in memory"),)
@@ -36,16 +37,18 @@ def cached(
     fetch: Callable[[], Entry],
     *,
     answer_seconds: float = 1e9,
+    target: str = "",
 ) -> Entry:
     """Return a cached entry for `inputs`, or what `fetch()` returns, which is then kept.
 
-    `answer_seconds` is how long an answer made of the entry lasts, where that is less than the entry's own time.
+    `answer_seconds` is how long an answer made of the entry lasts, where that is less than the entry's own time;
+    `target` tells clusters apart where the client names no server.
     """
     directory = settings.text("cache-dir")
     if not directory:
         return fetch()
     try:
-        store = _Store(directory, inputs, request.server, answer_seconds)
+        store = _Store(directory, inputs, request.server or target, answer_seconds)
     except OSError as error:
         env.debug(f"the cache is not used: {error.strerror or error}")
         return fetch()
@@ -71,11 +74,12 @@ class _Store:
         if status.st_uid != os.geteuid() or status.st_mode & 0o077:
             os.close(self._folder)
             raise OSError(f"{directory} must belong to this user, with mode 0700")
-        self._name = hashlib.sha256(json.dumps(inputs, sort_keys=True).encode()).hexdigest()
+        self._name = hashlib.sha256(json.dumps([__version__, inputs], sort_keys=True).encode()).hexdigest()
         asker = json.dumps([os.getppid(), _start_of(os.getppid()), server])
-        self._asker = hashlib.sha256(asker.encode()).hexdigest()
+        self._asker = hashlib.sha256(asker.encode()).hexdigest()[:16]
         self._answer_seconds = answer_seconds
         self._lock = -1
+        self._locked = False
 
     def __enter__(self) -> None:
         pass
@@ -86,7 +90,7 @@ class _Store:
         os.close(self._folder)
 
     def lock(self, env: Env) -> None:
-        """Wait for others who fetch the same; go on unlocked when it takes too long or cannot be."""
+        """Wait for others who fetch the same; go on unlocked when that takes too long or is impossible."""
         import fcntl
 
         try:
@@ -94,13 +98,15 @@ class _Store:
             end = time.monotonic() + min(LOCK_WAIT, env.remaining() / 2)
             while True:
                 try:
-                    return fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                    fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                    self._locked = True
+                    return None
                 except BlockingIOError:
                     if time.monotonic() > end:
                         return env.debug("the cache's lock is held by another process: going on without")
                 time.sleep(0.01)
         except OSError as error:
-            env.debug(f"the cache cannot be locked: {error.strerror}")
+            env.debug(f"the cache cannot be locked: {error.strerror or error}")
 
     def load(self, env: Env) -> Entry | None:
         """Return the entry unless it is missing, bad, over, or taken for refused by the server."""
@@ -108,19 +114,18 @@ class _Store:
 
         try:
             entry = json.loads(self._read(f"{self._name}.json"))
-            value, expires = dict(entry["value"]), entry["expires"]
-            now, margin = env.now(), MARGIN
-            if expires is not None and float(expires) - margin <= now:
+            value, expires, now = dict(entry["value"]), float(entry["expires"]), env.now()
+            if not expires - MARGIN > now:  # also true of NaN
                 return None
             if not all(isinstance(text, str) for text in value.values()):
-                return None
+                raise TypeError
             if self._seen_until() > now:
                 env.debug("the same process asks again for the same server: taken for a 401, fetched anew")
                 return None
             self._note(expires, now, os.O_APPEND)
         except FileNotFoundError:
             return None
-        except (OSError, ValueError, KeyError, TypeError, RecursionError):
+        except (OSError, ValueError, LookupError, TypeError, RecursionError):
             env.debug("a bad cache entry is not used")
             return None
         env.debug("from the cache")
@@ -130,16 +135,29 @@ class _Store:
         """Replace the entry whole; a reader sees the old one or the new one."""
         import json
 
-        temporary = f"{self._name}.{os.getpid()}.tmp"
+        value, expires = entry
+        if expires is None:
+            return env.debug("credentials without an end are not cached")
+        temporary = f"{self._name}.{os.urandom(8).hex()}.tmp"
         try:
-            self._note(entry[1], env.now(), os.O_TRUNC)
-            self._write(temporary, json.dumps({"value": entry[0], "expires": entry[1]}), os.O_EXCL)
+            self._sweep()
+            self._note(expires, env.now(), os.O_TRUNC)
+            self._write(temporary, json.dumps({"value": value, "expires": expires}), os.O_EXCL)
             os.replace(temporary, f"{self._name}.json", src_dir_fd=self._folder, dst_dir_fd=self._folder)
         except OSError as error:
-            env.debug(f"the cache cannot be written: {error.strerror}")
+            env.debug(f"the cache cannot be written: {error.strerror or error}")
 
-    def _note(self, expires: float | None, now: float, flags: int) -> None:
-        until = min(now + self._answer_seconds, expires or now + self._answer_seconds) - MARGIN
+    def _sweep(self) -> None:
+        """Remove what belongs to the entry before, or was left by a killed writer."""
+        if not self._locked:
+            return
+        for name in os.listdir(self._folder):
+            if name.startswith(self._name) and name.endswith((".tmp", ".seen")):
+                os.unlink(name, dir_fd=self._folder)
+
+    def _note(self, expires: float, now: float, flags: int) -> None:
+        """Note that this parent has an answer, until the second that the answer announces as its end."""
+        until = min(now // 1 + self._answer_seconds, expires) - MARGIN
         self._write(f"{self._name}.seen", f"{self._asker} {until}\n", flags)
 
     def _seen_until(self) -> float:

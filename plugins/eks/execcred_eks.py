@@ -68,7 +68,7 @@ def credential(request: Request, settings: Settings, env: Env) -> Credential:
     if not is_region(region):
         raise _no_region(region, source)
     env.debug(f"region {region} from {source}, STS host {sts_host(region, settings.flag('fips'))}")
-    keys = identity.keys(region)
+    keys = identity.keys(region, name)
     if not name:
         name = identity.account().find_cluster(keys, region, request.server)
     env.doing(f"signing the token of cluster {name}")
@@ -156,7 +156,7 @@ class Identity:
             self._account = Account(self._request, self._settings, self._env)
         return self._account
 
-    def keys(self, region: str) -> Keys:
+    def keys(self, region: str, cluster: str) -> Keys:
         """Return keys to sign with: from environment or cache without the SDK, else as the SDK finds them."""
         given = None if self._settings.text("profile") else environment_keys(self._env)
         roles = self._settings.items("role-arn")
@@ -171,7 +171,9 @@ class Identity:
             return {"access": keys.access, "secret": keys.secret, "session": keys.session}, keys.expires
 
         inputs = self._inputs(partition_of(region)[0])
-        value, expires = cached(self._request, self._settings, self._env, inputs, fetch, answer_seconds=LIFETIME)
+        value, expires = cached(
+            self._request, self._settings, self._env, inputs, fetch, answer_seconds=LIFETIME, target=cluster
+        )
         return Keys(value["access"], value["secret"], value["session"], expires)
 
     def _inputs(self, partition: str) -> dict[str, str]:
