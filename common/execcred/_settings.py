@@ -63,8 +63,8 @@ class Setting:
 
 
 COMMON = (
-    Setting("help", "print this help", kind="flag", aliases=("h",), guard=True),
-    Setting("version", "print the version", kind="flag", guard=True),
+    Setting("help", "print this help", kind="flag", config=None, aliases=("h",), guard=True),
+    Setting("version", "print the version", kind="flag", config=None, guard=True),
     Setting(
         "api-version",
         "answer when no version is asked for",
@@ -178,7 +178,7 @@ def _from_profile(setting: Setting, sealed: Mapping[str, str], config: Mapping[s
         return parse(setting, sealed[setting.name], source), source
     for key in setting.config:
         value = config.get(key)
-        if value is not None:
+        if value not in (None, ""):  # as for a variable
             return _from_json(setting, value, f"config key {key}"), f"config key {key}"
     return None
 
