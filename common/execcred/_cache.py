@@ -96,15 +96,14 @@ class _Store:
         try:
             self._lock = self._open(f"{self._name}.lock", os.O_RDWR | os.O_CREAT)
             end = time.monotonic() + min(LOCK_WAIT, env.remaining() / 2)
-            while True:
+            while not self._locked:
                 try:
                     fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
                     self._locked = True
-                    return None
                 except BlockingIOError:
                     if time.monotonic() > end:
                         return env.debug("the cache's lock is held by another process: going on without")
-                time.sleep(0.01)
+                    time.sleep(0.01)
         except OSError as error:
             env.debug(f"the cache cannot be locked: {error.strerror or error}")
 
