@@ -112,11 +112,11 @@ def check_server(request: Request, allowed: tuple[str, ...]) -> None:
         raise ExecCredError(
             "server-refused", "insecure-skip-tls-verify: whoever answers could take the credential", hint
         )
-    from ._urls import matches
+    from ._urls import matches, shown
 
     for name, url in (("server", cluster.server), ("proxy-url", cluster.proxy_url)):
         if url and not matches(url, allowed, https=name == "server"):
-            raise ExecCredError("server-refused", f"{name} {printable(url, 100)!r} is not in --allow-server", hint)
+            raise ExecCredError("server-refused", f"{name} {shown(url)} is not in --allow-server", hint)
 
 
 # --- the borders ---

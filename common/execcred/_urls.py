@@ -36,15 +36,28 @@ def parse_url(text: str) -> Url:
     scheme = scheme.lower()
     bare = host.removeprefix("[").removesuffix("]") if host.startswith("[") else host
     letters = "0123456789abcdefghijklmnopqrstuvwxyz.-_" + (":" if bare != host else "")
-    good_port = not port or (port.isascii() and port.isdigit() and 0 < int(port) < 65536)
-    clean = text.isascii() and text.isprintable() and " " not in text and "\\" not in text and "#" not in text
+    good_port = not port or (_is_number(port) and 0 < int(port) < 65536)
+    clean = text.isascii() and text.isprintable() and not set(" \\#") & set(text) and "?" not in authority
     if not separator or scheme not in ("http", "https") or not bare or not good_port or not clean:
         raise ValueError("not a URL")
-    if bare.lower().strip(letters):
+    if bare.lower().strip(letters) or host.startswith("[") != host.endswith("]"):
         raise ValueError("not a host name")
     return Url(
         scheme, userinfo if at else "", bare.lower(), int(port or {"http": 80, "https": 443}[scheme]), slash + path
     )
+
+
+def _is_number(text: str) -> bool:
+    return text.isascii() and text.isdigit() and len(text) <= 5
+
+
+def shown(text: str) -> str:
+    """Return a URL as an error may show it: without userinfo and query, where passwords and tokens stand."""
+    try:
+        url = parse_url(text)
+    except ValueError:
+        return "an invalid URL" if text else "nothing"
+    return f"{url.scheme}://{'…@' if url.userinfo else ''}{url.authority}{url.path.partition('?')[0]}"
 
 
 def same_server(one: str, other: str) -> bool:
@@ -76,7 +89,7 @@ def matches(text: str, patterns: Iterable[str], https: bool = True) -> bool:
 
 def _matches(url: Url, pattern: str) -> bool:
     host, _, port = pattern.rpartition(":")
-    if not port.isdigit() or (":" in host and not host.endswith("]")):
+    if not _is_number(port) or (":" in host and not host.endswith("]")):
         host, port = pattern, ""
     if port and int(port) != url.port:
         return False
@@ -100,7 +113,7 @@ def _in_network(host: str, network: str) -> bool:
 def env_proxy(url: Url, variables: Mapping[str, str]) -> str:
     """Return the proxy that HTTPS_PROXY and NO_PROXY give for `url`, "" for none; loopback is never proxied."""
     proxy = variables.get("HTTPS_PROXY") or variables.get("https_proxy") or ""
-    if not proxy or url.host in ("localhost", "::1") or url.host.startswith("127."):
+    if not proxy or url.host in ("localhost", "::1") or _in_network(url.host, "127.0.0.0/8"):
         return ""
     rules = variables.get("NO_PROXY") or variables.get("no_proxy") or ""
     if any(_exempt(url, rule.strip().lower()) for rule in rules.split(",") if rule.strip()):

@@ -113,13 +113,13 @@ def compare_server(choice: Choice, request: Request, mode: str, env: Env) -> Non
     """
     if mode == "off":
         return
-    from execcred._urls import same_server
+    from execcred._urls import same_server, shown
 
     own = choice.cluster.get("server")
     own = own if isinstance(own, str) else ""
     if same_server(own, request.server):
         return
-    message = f"the client's server {request.server!r} is not the kubeconfig's {own!r}"
+    message = f"the client's server, {shown(request.server)}, is not the kubeconfig's, {shown(own)}"
     if mode == "enforce":
         raise ExecCredError(
             "server-mismatch", message, "correct the ClusterProfile's server, or the kubeconfig in the Secret"

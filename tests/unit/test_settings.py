@@ -76,7 +76,7 @@ def test_every_spelling_sets_the_same(
 
 # --- precedence ---
 
-LEVELS = (
+LEVELS: tuple[tuple[str, list[str], dict[str, str], dict[str, str], str], ...] = (
     ("flag --secret-name", ["--secret-name=arg"], {}, {}, "arg"),
     ("variable EXECCRED_SECRET_NAME", [], {"EXECCRED_SECRET_NAME": "env"}, {}, "env"),
     ("profile flag --secret-name", ["--profile-args", "--secret-name=sealed"], {}, {}, "sealed"),
