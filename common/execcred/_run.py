@@ -7,10 +7,11 @@ import os
 import sys
 import time
 
+from ._arguments import command_line
 from ._env import INTERACTIVE_TIMEOUT, Env, stderr
 from ._errors import BadRequest, ExecCredError, TryAgain, printable
 from ._protocol import GROUP, SET_CLUSTER_INFO, Credential, Request, finish, parse_request, render
-from ._settings import COMMON, Setting, Settings, command_line, resolve
+from ._settings import COMMON, Setting, Settings, resolve
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from execcred import ADMIN, PROFILE, ExecCredError, Setting
-from execcred._settings import COMMON, Settings, command_line, nearest, resolve
+from execcred._arguments import command_line, nearest
+from execcred._settings import COMMON, Settings, resolve
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
