@@ -242,4 +242,4 @@ def _seconds(text: str, source: str) -> float:
 
 
 def _bad(source: str, what: str) -> BadRequest:
-    return BadRequest("setting-invalid", f"{source} {what}")
+    return BadRequest("setting-invalid", f"{source} {what}", "correct it; --help shows what each setting takes")
