@@ -5,6 +5,8 @@ Order: --kubeconfig/--context > KUBECONFIG > in-cluster > ~/.kube/config. Identi
 
 from __future__ import annotations
 
+import os
+
 from . import _kubeconfig as kubeconfig
 from ._errors import ExecCredError, printable
 from ._protocol import clean_token
@@ -68,8 +70,10 @@ def _in_cluster(env: Env) -> Hub:
     host, port = env.variables["KUBERNETES_SERVICE_HOST"], env.variables.get("KUBERNETES_SERVICE_PORT") or "443"
     url = f"https://[{host}]:{port}" if ":" in host else f"https://{host}:{port}"
     token, ca, namespace = [_read(f"{ACCOUNT}/{name}", name, fail, env) for name in ("token", "ca.crt", "namespace")]
-    server = _server({"server": url}, ca, fail, env)
-    return Hub("in-cluster service account", server, _header_safe(token, fail), namespace.strip())
+    token = _header_safe(token, fail)
+    if not token:
+        raise fail("its token is empty")
+    return Hub("in-cluster service account", _server({"server": url}, ca, fail, env), token, namespace.strip())
 
 
 def _failure(source: str) -> Any:
@@ -90,6 +94,8 @@ def _read(path: str, name: str, fail: Any, env: Env) -> str:
         raise fail(f"{name}: {path}: {error.strerror}") from None
     except UnicodeDecodeError:
         raise fail(f"{name}: {path} is not text") from None
+    except ValueError:
+        raise fail(f"{name} is not a file name") from None
 
 
 def _from_files(paths: list[str], origin: str, settings: Settings, env: Env, needed: bool = False) -> Hub:
@@ -113,18 +119,25 @@ def _from_files(paths: list[str], origin: str, settings: Settings, env: Env, nee
     return _from_choice(choice, source, env)
 
 
-FILES = {"certificate-authority": "cluster", "client-certificate": "user", "client-key": "user", "tokenFile": "user"}
+FILES = {"clusters": ("certificate-authority",), "users": ("client-certificate", "client-key", "tokenFile")}
 
 
 def _absolute(document: dict[str, Any], path: str) -> dict[str, Any]:
     """Make file names absolute: they count from their own kubeconfig's folder."""
-    folder = path.rpartition("/")[0] or "."
-    for name, section in FILES.items():
-        for entry in document[f"{section}s"].values():
-            value = entry.get(name)
-            if isinstance(value, str) and value and not value.startswith("/"):
-                entry[name] = f"{folder}/{value}"
+    folder = os.path.dirname(path) or "."
+    for section, names in FILES.items():
+        for title, entry in document[section].items():
+            given = {name: entry[name] for name in names if isinstance(entry.get(name), str) and entry[name]}
+            # A copy, as YAML aliases may make one mapping of many.
+            document[section][title] = entry | {name: os.path.join(folder, text) for name, text in given.items()}
     return document
+
+
+UNSUPPORTED = {
+    **dict.fromkeys(("exec", "auth-provider"), "a plugin runs no other plugin for the hub; give one with a token"),
+    **dict.fromkeys(("username", "password"), "Kubernetes knows no basic authentication; give one with a token"),
+    **dict.fromkeys(("as", "as-uid", "as-groups", "as-user-extra"), "nobody is impersonated; give that one's own"),
+}
 
 
 def _from_choice(choice: kubeconfig.Choice, source: str, env: Env) -> Hub:
@@ -135,14 +148,9 @@ def _from_choice(choice: kubeconfig.Choice, source: str, env: Env) -> Hub:
         path = kubeconfig.field(entry, name, fail)
         return kubeconfig.decoded(entry, f"{name}-data", fail) or (_read(path, name, fail, env) if path else "")
 
-    for name in ("exec", "auth-provider"):
+    for name, why in UNSUPPORTED.items():
         if user.get(name):
-            raise fail(
-                f"its user has {name}, and a plugin runs no other plugin for the hub; give a kubeconfig with a token"
-            )
-    for name in ("username", "password"):
-        if user.get(name):
-            raise fail(f"its user has {name}: basic authentication is not supported by Kubernetes")
+            raise fail(f"its user has {name}, and {why}")
     token_file = kubeconfig.field(user, "tokenFile", fail)
     token = kubeconfig.field(user, "token", fail)
     token = _header_safe(_read(token_file, "tokenFile", fail, env) if token_file else token, fail)
@@ -183,7 +191,8 @@ def _server(cluster: Mapping[str, Any], ca: str, fail: Any, env: Env) -> Server:
         context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
     elif ca:
         try:
-            context.load_verify_locations(cadata=ca)
+            # Bundles have comments in any language, and ssl takes ASCII only.
+            context.load_verify_locations(cadata=ca.encode("ascii", "replace").decode())
         except ssl.SSLError:
             raise fail("certificate-authority is not a PEM certificate") from None
     else:
