@@ -37,10 +37,16 @@ class Env:
             return file.read(4 << 20)
 
     def get(self, server: Server, path: str, headers: Mapping[str, str], limit: int) -> Response:
-        """Send one HTTPS GET; see `execcred.http.get`."""
-        from .http import get
+        """Send one HTTPS GET; see `execcred.http.send`."""
+        from .http import send
 
-        return get(server, path, headers, self.remaining, limit)
+        return send(server, path, headers, self.remaining, limit)
+
+    def post(self, server: Server, path: str, headers: Mapping[str, str], limit: int, body: bytes) -> Response:
+        """Send one HTTPS POST; see `execcred.http.send`."""
+        from .http import send
+
+        return send(server, path, headers, self.remaining, limit, body=body)
 
     def tame(self, *metadata: str) -> None:
         """Tame children and logs of an SDK, and keep metadata servers (also `metadata`: URLs, hosts) off any proxy.

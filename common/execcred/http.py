@@ -1,4 +1,4 @@
-"""One HTTPS GET on one connection: TLS verified, no redirects, a size cap, a deadline, a CONNECT proxy if asked.
+"""One HTTPS request on one connection: TLS verified, no redirects, a size cap, a deadline, a CONNECT proxy if asked.
 
 Own code, as http.client costs more start-up than the whole request: see the numbers of `make bench`.
 """
@@ -19,13 +19,18 @@ HEAD_LIMIT = 65536
 
 
 class Response:
-    """Status and body of an answer."""
+    """Status, headers (names and values in lower case) and body of an answer."""
 
-    __slots__ = ("body", "status")
+    __slots__ = ("body", "headers", "status")
 
-    def __init__(self, status: int, body: bytes) -> None:
+    def __init__(self, status: int, body: bytes, headers: Mapping[str, str] | None = None) -> None:
         self.status = status
         self.body = body
+        self.headers = headers or {}
+
+
+class ProxyError(ConnectionError):
+    """The proxy did not open a tunnel."""
 
 
 class Server:
@@ -40,19 +45,29 @@ class Server:
         self.proxy = proxy
 
 
-def get(server: Server, path: str, headers: Mapping[str, str], remaining: Callable[[], float], limit: int) -> Response:
-    """Send one GET and return the answer, whatever its status.
+def send(
+    server: Server,
+    path: str,
+    headers: Mapping[str, str],
+    remaining: Callable[[], float],
+    limit: int,
+    *,
+    body: bytes | None = None,
+) -> Response:
+    """Send one GET, a POST when there is a `body`, and return the answer, whatever its status.
 
     `remaining()` gives the seconds left, `limit` the largest body in bytes.
     Raises OSError (also ssl.SSLError, TimeoutError) from the network, ValueError for an answer that is not HTTP.
     """
-    lines = [f"GET {server.url.path.rstrip('/')}{path} HTTP/1.1", f"Host: {server.url.authority}"]
+    verb = "GET" if body is None else "POST"
+    lines = [f"{verb} {server.url.path.rstrip('/')}{path} HTTP/1.1", f"Host: {server.url.authority}"]
     lines += [f"{name}: {value}" for name, value in headers.items()]
+    lines += [] if body is None else [f"Content-Length: {len(body)}"]
     lines += ["Accept-Encoding: identity", "Connection: close", "", ""]
     raw = _connect(server, remaining)
     # Names go as bytes: for text both calls would import the IDNA codec.
     with raw, server.context.wrap_socket(raw, server_hostname=server.tls_name.encode("ascii")) as sock:
-        sock.sendall("\r\n".join(lines).encode("ascii"))
+        sock.sendall("\r\n".join(lines).encode("ascii") + (body or b""))
         return _read(sock, remaining, limit)
 
 
@@ -88,7 +103,7 @@ def _open_tunnel(sock: socket.socket, server: Server, userinfo: str, remaining: 
     status = head.partition(b"\r\n")[0].split(b" ")
     if len(status) < 2 or not status[0].startswith(b"HTTP/1.") or status[1] != b"200":
         shown = status[1].decode("ascii", "replace")[:3] if len(status) > 1 else "nothing"
-        raise ConnectionError(f"the proxy {server.proxy.authority if server.proxy else ''} answered {shown}")
+        raise ProxyError(f"the proxy {server.proxy.authority if server.proxy else ''} answered {shown}")
 
 
 def _left(remaining: Callable[[], float]) -> float:
@@ -112,14 +127,14 @@ def _read(sock: socket.socket, remaining: Callable[[], float], limit: int) -> Re
             return reader.read(size)
 
         if headers.get("transfer-encoding", "identity") != "identity":
-            return Response(status, _chunked(reader, take, limit))
+            return Response(status, _chunked(reader, take, limit), headers)
         length = int(headers.get("content-length", limit + 1))
         body = take(min(max(length, 0), limit + 1))
         if len(body) > limit:
             raise ValueError(f"the answer is larger than {limit} bytes")
         if "content-length" in headers and len(body) != length:
             raise ValueError("half an answer")
-        return Response(status, body)
+        return Response(status, body, headers)
 
 
 def _head(reader: BufferedReader) -> tuple[int, dict[str, str]]:

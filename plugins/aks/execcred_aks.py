@@ -126,6 +126,7 @@ class Login:
         self.authority = self._authority()
         self.tool = {"azurecli": "az", "azd": "azd"}.get(self.mode, f"login {self.mode}")
         self._complete()
+        self.chosen = self._only() if self.mode in ONE_OF else ""
 
     def text(self, name: str) -> str:
         """Return a setting, as the two flags that say which variables count let it."""
@@ -163,7 +164,7 @@ class Login:
             return 3
         return {"flag": 0, "variable": 1}.get(self.settings.source(name).partition(" ")[0], 2)
 
-    def only(self) -> str:
+    def _only(self) -> str:
         """Return which of the settings that exclude each other counts, "" for none."""
         names = ONE_OF[self.mode]
         best = min(map(self.rank, names))
@@ -175,6 +176,8 @@ class Login:
 
     def _complete(self) -> None:
         """Report everything that is missing at once."""
+        if self.text("tenant-id").strip("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-."):
+            raise BadRequest("tenant-invalid", "tenant-id is neither an id nor a domain name", "correct it")
         missing = [name for name in NEEDS[self.mode] if not self._has(name)]
         if not missing:
             return
@@ -254,9 +257,15 @@ def credential(request: Request, settings: Settings, env: Env) -> Credential:
 
 
 def _fetch(login: Login) -> tuple[dict[str, str], float | None]:
-    from execcred_aks_azure import token_of
+    if login.mode == "workloadidentity":
+        from execcred_aks_workload import token_of  # the way of controllers: no SDK, which would take most of the time
+    else:
+        from execcred_aks_azure import token_of
 
-    return token_of(login)
+    token, expires = token_of(login)
+    if jwt_claims(token).keys() & {"_claim_names", "hasgroups"}:
+        login.env.debug("the user is in more groups than a token can name: roles given to a group may not count")
+    return {"token": token}, expires
 
 
 PLUGIN = Plugin("aks", __doc__.partition(": ")[2], SETTINGS, credential, words=("get-token", "azure"))

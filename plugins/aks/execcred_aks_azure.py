@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from execcred import ExecCredError, LoginNeeded, TryAgain
+from execcred import ExecCredError, LoginNeeded
 from execcred._env import stderr
 from execcred._errors import printable
-from execcred._protocol import jwt_claims, rfc3339, token_end
+from execcred._protocol import token_end
 from execcred_aks_errors import Wire, command, explained
+from execcred_aks_workload import trusted
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -14,11 +15,9 @@ if TYPE_CHECKING:
 
     from execcred_aks import Login
 
-CA_FILES = ("REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE", "SSL_CERT_FILE")
 
-
-def token_of(login: Login) -> tuple[dict[str, str], float | None]:
-    """Return {"token": …} and its true end in epoch seconds; raises ExecCredError and its kinds, nothing else."""
+def token_of(login: Login) -> tuple[str, float]:
+    """Return a token and its true end in epoch seconds; raises ExecCredError and its kinds, nothing else."""
     if login.mode in ("devicecode", "interactive") and not login.request.interactive:
         raise LoginNeeded("login-needed", f"--login {login.mode} needs a person, and none may be asked", command(login))
     login.env.doing(f"waiting for {login.tool}")
@@ -29,12 +28,10 @@ def token_of(login: Login) -> tuple[dict[str, str], float | None]:
     except Exception as error:
         raise explained(error, login, wire) from None
     ends = token_end(answer.token)
-    if jwt_claims(answer.token).keys() & {"_claim_names", "hasgroups"}:
-        login.env.debug("the user is in more groups than a token can name: roles given to a group may not count")
     # azd prints UTC, which the SDK takes for local time; else the earlier end is right also where clocks differ.
     if ends is None or login.mode != "azd":
         ends = min(ends or answer.expires_on, answer.expires_on)
-    return {"token": answer.token}, float(ends)
+    return answer.token, float(ends)
 
 
 def _source(login: Login, wire: Wire) -> Any:
@@ -58,13 +55,13 @@ def _source(login: Login, wire: Wire) -> Any:
         return sdk.AzureCliCredential(subscription=login.text("subscription") or None, **tool)
     if login.mode == "azd":
         return sdk.AzureDeveloperCliCredential(**tool)
-    options |= {"authority": login.authority, "connection_verify": _ca_file(login), "connection_timeout": seconds}
+    options |= {"authority": login.authority, "connection_verify": trusted(login), "connection_timeout": seconds}
     options |= {"client_id": login.text("client-id"), "tenant_id": login.text("tenant-id")}
     return _entra(sdk, login, options)
 
 
 def _managed_identity(sdk: Any, login: Login, options: dict[str, Any]) -> Any:
-    chosen = login.only()
+    chosen = login.chosen
     keys = {"client-id": "client_id", "identity-resource-id": "resource_id", "identity-object-id": "object_id"}
     options |= {"identity_config": {keys[chosen]: login.text(chosen)} if chosen else None, "connection_timeout": 1.5}
     # No proxy; and not the workload identity, which the SDK would prefer to what was asked for.
@@ -72,8 +69,6 @@ def _managed_identity(sdk: Any, login: Login, options: dict[str, Any]) -> Any:
 
 
 def _entra(sdk: Any, login: Login, options: dict[str, Any]) -> Any:
-    if login.mode == "workloadidentity":
-        return sdk.ClientAssertionCredential(func=lambda: _assertion(login), **options)
     if login.mode == "azurepipelines":
         return sdk.AzurePipelinesCredential(
             service_connection_id=login.text("azure-pipelines-service-connection-id"),
@@ -91,7 +86,7 @@ def _entra(sdk: Any, login: Login, options: dict[str, Any]) -> Any:
 
 
 def _service_principal(sdk: Any, login: Login, options: dict[str, Any]) -> Any:
-    if login.only() == "client-secret":
+    if login.chosen == "client-secret":
         return sdk.ClientSecretCredential(client_secret=login.text("client-secret"), **options)
     data = login.read("client-certificate")
     try:
@@ -105,40 +100,6 @@ def _service_principal(sdk: Any, login: Login, options: dict[str, Any]) -> Any:
         message = f"client-certificate: {printable(login.text('client-certificate'))} cannot be used"
         hint = "it must be PEM or PFX, hold the certificate and its RSA key; is client-certificate-password right?"
         raise ExecCredError("client-certificate-invalid", message, hint) from None
-
-
-def _ca_file(login: Login) -> str | bool:
-    """Return the file of trusted CAs that the environment names, True for the public ones."""
-    for name in CA_FILES:
-        if path := login.env.variables.get(name):
-            try:
-                login.env.read_file(path)
-            except OSError as error:
-                message = f"variable {name}: {printable(path)} cannot be read: {error.strerror}"
-                raise ExecCredError("file-unreadable", message, "name a PEM file of CA certificates") from None
-            return path
-    return True
-
-
-def _assertion(login: Login) -> str:
-    """Return the federated token, read anew; raises when it is none, is over, or is not valid yet."""
-    token = login.read("federated-token-file").decode("utf-8", "replace").strip()
-    where, now, claims = printable(login.text("federated-token-file")), login.env.now(), jwt_claims(token)
-    end, start = [_seconds(claims.get(name)) for name in ("exp", "nbf")]
-    if not claims:
-        hint = "mount a projected service account token there"
-        raise ExecCredError("federated-token-invalid", f"{where} holds no token ({len(token)} characters)", hint)
-    if end is not None and end <= now:
-        message = f"the token in {where} expired at {rfc3339(end)}, {now - end:.0f} s ago"
-        raise TryAgain("federated-token-expired", message, "does something renew the file? Is the clock right?")
-    if start is not None and start > now + 300:
-        message = f"the token in {where} is valid from {rfc3339(start)} only, in {start - now:.0f} s"
-        raise TryAgain("federated-token-early", message, "correct this machine's clock")
-    return token
-
-
-def _seconds(value: object) -> float | None:
-    return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
 
 
 def _prompt(login: Login, url: str, code: str, end: Any) -> None:

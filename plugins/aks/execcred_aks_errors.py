@@ -11,7 +11,7 @@ from execcred._protocol import jwt_claims
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
     from typing import Any
 
     from execcred_aks import Login
@@ -69,11 +69,17 @@ FAULTS: tuple[tuple[str, type[ExecCredError], str, str, str], ...] = (
         "does a proxy inspect TLS? Put its CA, with the public ones, into a file and name it in SSL_CERT_FILE",
     ),
     ("ProxyError", RETRY, "proxy-failed", "the proxy failed or refused", "check HTTPS_PROXY and NO_PROXY"),
-    ("NameResolutionError", RETRY, "network", "the host name cannot be resolved", "check DNS and the name"),
+    ("NameResolutionError gaierror", RETRY, "network", "the host name cannot be resolved", "check DNS and the name"),
     ("SSLError", RETRY, "network", "the TLS handshake failed", "is it the right host and port?"),
     ("PermissionError", FIX, "file-unreadable", "a file cannot be read", "on Arc, the user must be in group himds"),
-    ("ServiceRequestError ServiceResponseError ConnectionError", RETRY, "network", "no answer came", "{network}"),
-    ("DecodeError JSONDecodeError", FIX, "answer-invalid", "the answer is not JSON", "is it the right host?"),
+    ("ServiceRequestError ServiceResponseError OSError", RETRY, "network", "no answer came", "{network}"),
+    (
+        "DecodeError ValueError KeyError TypeError",
+        FIX,
+        "answer-invalid",
+        "the answer is not one of Entra ID",
+        "is it the right host?",
+    ),
     ("BaseException", FIX, "login-failed", "azure-identity gave up ({kind})", "try it with --log-level debug"),
 )
 # What az and azd write when they fail: words, kind of error, our code, what happened, what to do.
@@ -103,27 +109,36 @@ class Wire:
         self.clock = ""
 
     def asks(self, request: Any) -> None:
-        """Name the host for the deadline's error."""
+        """Hear what the SDK is about to send."""
         from urllib.parse import urlsplit
 
         url = urlsplit(request.http_request.url)
-        self.env.doing(f"asking {url.hostname}:{url.port or 443} for a token ({self.mode})")
+        self.asking(url.hostname or "", url.port or {"http": 80}.get(url.scheme, 443))
+
+    def asking(self, host: str, port: int) -> None:
+        """Name the host for the deadline's error."""
+        self.env.doing(f"asking {host}:{port} for a token ({self.mode})")
 
     def answers(self, response: Any) -> None:
-        """Keep status, codes and clock of a refusal; raises TryAgain when the server's wait does not fit."""
-        import re
-
+        """Hear what the SDK was answered."""
         answer = response.http_response
         self.status = answer.status_code
-        if self.status < 400:
-            return
-        text = answer.text()
+        if self.status >= 400:
+            self.refused(self.status, answer.text(), {name.lower(): text for name, text in answer.headers.items()})
+
+    def refused(self, status: int, text: str, headers: Mapping[str, str]) -> int:
+        """Keep what a refusal says; return the seconds to wait; raises TryAgain when they are more than there are."""
+        import re
+
+        self.status = status
         self.codes = re.findall(r"AADSTS(\d+)", text)
         self.error = "".join(re.findall(r'"error"\s*:\s*"([a-z_]{1,40})"', text)[:1])
-        self.clock = self._clock(answer.headers.get("Date"))
-        wait = answer.headers.get("Retry-After") or "0"
-        if wait.isdigit() and int(wait) >= self.env.remaining():
-            raise TryAgain("throttled", f"told to wait {wait} s (HTTP {self.status}) while {self.env.step}", SHARE)
+        self.clock = self._clock(headers.get("date"))
+        wait = headers.get("retry-after", "")
+        seconds = int(wait) if wait.isdigit() else 0
+        if seconds >= self.env.remaining():
+            raise TryAgain("throttled", f"told to wait {seconds} s (HTTP {status}) while {self.env.step}", SHARE)
+        return seconds
 
     def _clock(self, date: str | None) -> str:
         """Return a sentence when the clock here and the server's are minutes apart."""
