@@ -1,4 +1,4 @@
-"""One HTTPS request on one connection: TLS verified, no redirects, a size cap, a deadline, a CONNECT proxy if asked.
+"""One HTTP request on one connection: TLS verified, no redirects, a size cap, a deadline, a CONNECT proxy if asked.
 
 Own code, as http.client costs more start-up than the whole request: see the numbers of `make bench`.
 """
@@ -6,10 +6,10 @@ Own code, as http.client costs more start-up than the whole request: see the num
 from __future__ import annotations
 
 import socket
-import ssl
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    import ssl
     from collections.abc import Callable, Mapping
     from io import BufferedReader
 
@@ -34,11 +34,11 @@ class ProxyError(ConnectionError):
 
 
 class Server:
-    """Where and how to connect: URL, TLS context, name on the certificate, proxy."""
+    """Where and how to connect: URL, TLS context (None for a metadata server), name on the certificate, proxy."""
 
     __slots__ = ("context", "proxy", "tls_name", "url")
 
-    def __init__(self, url: Url, context: ssl.SSLContext, tls_name: str = "", proxy: Url | None = None) -> None:
+    def __init__(self, url: Url, context: ssl.SSLContext | None, tls_name: str = "", proxy: Url | None = None) -> None:
         self.url = url
         self.context = context
         self.tls_name = tls_name or url.host
@@ -60,13 +60,15 @@ def send(
     Raises OSError (also ssl.SSLError, TimeoutError) from the network, ValueError for an answer that is not HTTP.
     """
     verb = "GET" if body is None else "POST"
-    lines = [f"{verb} {server.url.path.rstrip('/')}{path} HTTP/1.1", f"Host: {server.url.authority}"]
+    host = server.url.authority if server.context else server.url.authority.removesuffix(":80")
+    lines = [f"{verb} {server.url.path.rstrip('/')}{path} HTTP/1.1", f"Host: {host}"]
     lines += [f"{name}: {value}" for name, value in headers.items()]
     lines += [] if body is None else [f"Content-Length: {len(body)}"]
     lines += ["Accept-Encoding: identity", "Connection: close", "", ""]
     raw = _connect(server, remaining)
     # Names go as bytes: for text both calls would import the IDNA codec.
-    with raw, server.context.wrap_socket(raw, server_hostname=server.tls_name.encode("ascii")) as sock:
+    name = server.tls_name.encode("ascii")
+    with raw, server.context.wrap_socket(raw, server_hostname=name) if server.context else raw as sock:
         sock.sendall("\r\n".join(lines).encode("ascii") + (body or b""))
         return _read(sock, remaining, limit)
 
