@@ -242,23 +242,30 @@ def test_a_client_certificate_may_stand_in_files() -> None:
     assert hub_of(reads({"client-certificate": "a.crt", "client-key": "a.key"}, files)).token == ""
 
 
+def context_of(world: World) -> ssl.SSLContext:
+    """Return the TLS side of the hub that `world` selects."""
+    context = hub_of(world).server.context
+    assert context is not None
+    return context
+
+
 def test_tls_is_verified_unless_the_admins_file_says_otherwise() -> None:
     contexts = [
-        hub_of(reads()).server.context,
-        hub_of(reads(ca=AUTHORITY.pem)).server.context,
-        hub_of(reads(**{"insecure-skip-tls-verify": False})).server.context,
-        hub_of(reads(**{"insecure-skip-tls-verify": "yes"})).server.context,
+        context_of(reads()),
+        context_of(reads(ca=AUTHORITY.pem)),
+        context_of(reads(**{"insecure-skip-tls-verify": False})),
+        context_of(reads(**{"insecure-skip-tls-verify": "yes"})),
     ]
     assert [(each.verify_mode, each.check_hostname) for each in contexts] == [(ssl.CERT_REQUIRED, True)] * 4
     assert contexts[1].cert_store_stats()["x509_ca"] == 1
     for value in (True, "true"):
-        assert hub_of(reads(**{"insecure-skip-tls-verify": value})).server.context.verify_mode == ssl.CERT_NONE
+        assert context_of(reads(**{"insecure-skip-tls-verify": value})).verify_mode == ssl.CERT_NONE
 
 
 def test_a_bundle_with_comments_in_any_language_is_read() -> None:
     files = {"/etc/ca.pem": f"# AC Raíz Fábrica\n{AUTHORITY.pem}".encode()}
-    hub = hub_of(reads(files=files, **{"certificate-authority": "ca.pem"}))
-    assert hub.server.context.cert_store_stats()["x509_ca"] == 1
+    context = context_of(reads(files=files, **{"certificate-authority": "ca.pem"}))
+    assert context.cert_store_stats()["x509_ca"] == 1
 
 
 def test_the_name_on_the_certificate_may_be_another() -> None:
