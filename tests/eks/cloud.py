@@ -92,7 +92,7 @@ class Cloud:
             return self.raw[action]
         if action in self.refusals:
             status, code = self.refusals[action]
-            return status, _xml_error(code) if asked.method == "POST" else json.dumps({"message": SECRET_TEXT})
+            return status, _xml_error(code) if asked.method == "POST" else _json_error(code)
         handler = {
             "AssumeRole": self._assume_role,
             "AssumeRoleWithWebIdentity": self._assume_role,
@@ -139,7 +139,7 @@ class Cloud:
 
     def _sso(self, asked: Asked) -> tuple[int, str]:
         if asked.headers.get("x-amz-sso_bearer_token") != self.sso_token:
-            return 401, json.dumps({"message": "Session token not found or invalid"})
+            return 401, json.dumps({"__type": "UnauthorizedException", "message": SECRET_TEXT})
         keys = self.session(asked.query["role_name"])
         end = int((time.time() + self.lifetime) * 1000)
         body = {"accessKeyId": keys["AccessKeyId"], "secretAccessKey": keys["SecretAccessKey"]}
@@ -157,6 +157,10 @@ def _xml_error(code: str) -> str:
         '<ErrorResponse xmlns="https://sts.amazonaws.com/doc/2011-06-15/"><Error><Type>Sender</Type>'
         f"<Code>{code}</Code><Message>{SECRET_TEXT}</Message></Error><RequestId>1</RequestId></ErrorResponse>"
     )
+
+
+def _json_error(code: str) -> str:
+    return json.dumps({"__type": code, "message": SECRET_TEXT})
 
 
 class _Handler(BaseHTTPRequestHandler):
