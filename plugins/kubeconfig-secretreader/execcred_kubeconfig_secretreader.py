@@ -42,6 +42,8 @@ FORBIDDEN = {
     "client-key": "client-key-data",
     "username": "token or client-certificate-data",
     "password": "token or client-certificate-data",
+    # No exec credential carries impersonation: without it the credential would do more.
+    **dict.fromkeys(("as", "as-uid", "as-groups", "as-user-extra"), "a token of that identity"),
 }
 
 

@@ -15,6 +15,7 @@ import execcred_secretreader
 from execcred import Env
 from execcred._run import respond
 from execcred.http import Response
+from fakes.pki import Authority
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -27,6 +28,7 @@ V1 = "client.authentication.k8s.io/v1"
 V1BETA1 = "client.authentication.k8s.io/v1beta1"
 NOW = 1_800_000_000.0  # 2027-01-15T08:00:00Z
 LOOPBACK_ONLY = str(Path(__file__).parent.parent / "loopback")
+CA = Authority().pem.encode()
 ACCOUNT = "/var/run/secrets/kubernetes.io/serviceaccount"
 
 
@@ -84,7 +86,7 @@ def in_pod(world: World, namespace: str = "kueue") -> World:
     world.files |= {
         f"{ACCOUNT}/token": b"pod-token\n",
         f"{ACCOUNT}/namespace": namespace.encode(),
-        f"{ACCOUNT}/ca.crt": b"",
+        f"{ACCOUNT}/ca.crt": CA,
         **world.files,
     }
     return world
