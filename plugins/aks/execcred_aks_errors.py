@@ -122,8 +122,8 @@ class Wire:
     def answers(self, response: Any) -> None:
         """Hear what the SDK was answered."""
         answer = response.http_response
-        self.status = answer.status_code
-        if self.status >= 400:
+        self.status, self.codes = answer.status_code, []
+        if self.status >= 300:
             self.refused(self.status, answer.text(), {name.lower(): text for name, text in answer.headers.items()})
 
     def refused(self, status: int, text: str, headers: Mapping[str, str]) -> int:
@@ -169,7 +169,7 @@ def explained(error: BaseException, login: Login, wire: Wire) -> ExecCredError:
         detail = f" (AADSTS{codes[0]})"
     elif login.mode in ("azurecli", "azd"):
         row = next(row for row in TOOLS if re.search(row[0], text))
-    elif wire.status >= 400:
+    elif wire.status not in (0, 200):
         row = ("", *_refusal(wire.status, login))
         detail = f" (HTTP {wire.status}{wire.error and ' '}{wire.error})"
     else:

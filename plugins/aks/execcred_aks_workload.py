@@ -55,7 +55,7 @@ def _asked(login: Login, server: Server, wire: Wire, form: str) -> bytes:
         if pause is None or not (response.status == 429 or response.status >= 500):
             break
         time.sleep(min(wait or pause, max(login.env.remaining(), 0)))
-    raise PermissionError(f"HTTP {response.status}")
+    raise ValueError(f"HTTP {response.status}")
 
 
 def _granted(body: bytes, login: Login) -> tuple[str, float]:

@@ -1,0 +1,58 @@
+"""Fixtures: a throw-away Azure."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from aks.servers import CLIENT, TENANT, Entra, Metadata, federated
+from fakes.pki import Authority
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+
+@pytest.fixture(scope="session")
+def authority() -> Authority:
+    return Authority()
+
+
+@pytest.fixture(scope="session")
+def ca_file(authority: Authority, tmp_path_factory: pytest.TempPathFactory) -> str:
+    path = tmp_path_factory.mktemp("ca") / "ca.pem"
+    path.write_text(authority.pem)
+    return str(path)
+
+
+@pytest.fixture
+def entra(authority: Authority) -> Iterator[Entra]:
+    with Entra(authority) as server:
+        yield server
+
+
+@pytest.fixture
+def metadata() -> Iterator[Metadata]:
+    with Metadata() as server:
+        yield server
+
+
+@pytest.fixture
+def token_file(tmp_path: Path) -> Path:
+    path = tmp_path / "federated"
+    path.write_text(federated())
+    return path
+
+
+@pytest.fixture
+def base(entra: Entra, ca_file: str) -> dict[str, str]:
+    """The variables that lead to the throw-away Entra ID."""
+    return {"SSL_CERT_FILE": ca_file, "AZURE_AUTHORITY_HOST": f"{entra.url}/"}
+
+
+@pytest.fixture
+def workload(base: dict[str, str], token_file: Path) -> dict[str, str]:
+    """The variables that the webhook of workload identity puts into a pod."""
+    ours = {"AZURE_CLIENT_ID": CLIENT, "AZURE_TENANT_ID": TENANT, "AZURE_FEDERATED_TOKEN_FILE": str(token_file)}
+    return {**base, **ours}
