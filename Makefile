@@ -32,3 +32,5 @@ clean: ## remove what the targets made
 
 -include tests/interop/go.mk
 -include bench/bench.mk
+
+-include images/packages.mk

@@ -1,0 +1,13 @@
+# The packages: one archive per plugin, one multi-architecture image per plugin.
+.PHONY: zipapps images images-lock test-packages
+zipapps: setup ## build dist/<name>-plugin.pyz
+	$(BIN)/python images/zipapp.py
+
+images: setup ## build dist/images/<name>.oci.tar
+	$(BIN)/python images/build.py
+
+images-lock: setup ## renew images/debian.lock
+	$(BIN)/python images/debian.py
+
+test-packages: setup ## test the built archives and images
+	PACKAGES=1 $(BIN)/pytest -q tests/packages

@@ -1,0 +1,65 @@
+"""What a plugin needs from the package index, as its hash-pinned requirements file says, unpacked and slimmed."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+from pathlib import Path
+
+from layout import ROOT, fail, run
+
+# Folders and files that no flow of a plugin reads. PyYAML: the layer uses the pure loaders only.
+UNUSED = ("yaml/_yaml.*.so", "yaml/cyaml.py", "_yaml", "bin", ".lock", "*/tests", "*/test", "*/testing", "*/examples")
+# Of botocore's 28 MB of service data: what signing in takes.
+SERVICES = ("sts", "sso", "sso-oidc", "eks", "signin")
+IN_DIST_INFO = ("METADATA", "licenses", "LICENSE*", "LICENCE*", "NOTICE*", "COPYING*", "AUTHORS*", "sboms")
+
+
+def install(plugin: str, target: Path, platform: str = "") -> None:
+    """Install a plugin's locked wheels into `target`: this machine's, or those of uv's `platform` for Python 3.11."""
+    command = [str(Path(sys.prefix) / "bin" / "uv"), "pip", "install", "--quiet", "--python", sys.executable]
+    command += [
+        "--require-hashes",
+        "--no-deps",
+        "--only-binary",
+        ":all:",
+        "--link-mode",
+        "copy",
+        "--target",
+        str(target),
+    ]
+    command += ["--python-platform", platform, "--python-version", "3.11"] if platform else []
+    shutil.rmtree(target, ignore_errors=True)
+    run([*command, "-r", str(ROOT / "requirements" / f"{plugin}.txt")])
+    _slim(target)
+
+
+def is_native(target: Path) -> bool:
+    """Say whether `target` holds machine code."""
+    return any(target.rglob("*.so")) or any(target.rglob("*.so.*"))
+
+
+def _slim(target: Path) -> None:
+    unused = [path for pattern in UNUSED for path in target.glob(pattern)]
+    for info in target.glob("*.dist-info"):
+        kept = {path for pattern in IN_DIST_INFO for path in info.glob(pattern)}
+        unused += [path for path in info.iterdir() if path not in kept]
+        if info / "METADATA" not in kept:
+            fail(f"{info.name} holds no METADATA")
+    unused += _unused_data(target / "botocore" / "data")
+    unused += [target / "boto3" / "data"]
+    for path in unused:
+        if path.is_dir():
+            shutil.rmtree(path)
+        else:
+            path.unlink(missing_ok=True)
+
+
+def _unused_data(data: Path) -> list[Path]:
+    if not data.is_dir():
+        return []
+    missing = [name for name in SERVICES if not (data / name).is_dir()]
+    if missing:
+        fail(f"botocore holds no data for {', '.join(missing)}")
+    folders = [path for path in data.iterdir() if path.is_dir() and path.name not in SERVICES]
+    return folders + [path for name in SERVICES for path in data.glob(f"{name}/*/examples-1.json*")]
