@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from ._urls import Url
 
 HEAD_LIMIT = 65536
+HALF = "the connection was closed in the middle of an answer"
 
 
 class Response:
@@ -130,12 +131,12 @@ def _read(sock: socket.socket, remaining: Callable[[], float], limit: int) -> Re
 
         if headers.get("transfer-encoding", "identity") != "identity":
             return Response(status, _chunked(reader, take, limit), headers)
-        length = int(headers.get("content-length", limit + 1))
-        body = take(min(max(length, 0), limit + 1))
+        length = _number(headers.get("content-length", f"{limit + 1}"))
+        body = take(min(length, limit + 1))
         if len(body) > limit:
             raise ValueError(f"the answer is larger than {limit} bytes")
         if "content-length" in headers and len(body) != length:
-            raise ValueError("half an answer")
+            raise ConnectionError(HALF)
         return Response(status, body, headers)
 
 
@@ -149,21 +150,39 @@ def _head(reader: BufferedReader) -> tuple[int, dict[str, str]]:
             break
         if not line:
             raise ConnectionError("the connection was closed before an answer")
+        if not lines and not line.startswith(b"HTTP/1."):
+            raise ValueError("the answer is not HTTP/1.1")
         lines.append(line.decode("latin-1"))
     words = lines[0].split(None, 2) if lines else []
-    if size >= HEAD_LIMIT or len(words) < 2 or not words[0].startswith("HTTP/1.") or not words[1].isdigit():
+    if size >= HEAD_LIMIT or len(words) < 2:
         raise ValueError("the answer is not HTTP/1.1")
     fields = [line.partition(":") for line in lines[1:]]
-    return int(words[1]), {name.strip().lower(): value.strip().lower() for name, _, value in fields}
+    return _number(words[1]), {name.strip().lower(): value.strip().lower() for name, _, value in fields}
+
+
+def _number(text: str, base: int = 10) -> int:
+    try:
+        number = int(text, base)
+    except ValueError:  # its own message would show the text, which may be a line of a Secret
+        number = -1
+    if number < 0:
+        raise ValueError("the answer is not HTTP/1.1")
+    return number
+
+
+def _chunk_size(line: bytes) -> int:
+    if not line:
+        raise ConnectionError(HALF)
+    return _number(line.partition(b";")[0].decode("latin-1"), 16)
 
 
 def _chunked(reader: BufferedReader, take: Callable[[int], bytes], limit: int) -> bytes:
-    body = b""
-    while size := int(reader.readline(1024).partition(b";")[0], 16):
-        if size < 0 or len(body) + size > limit:
+    body = bytearray()
+    while size := _chunk_size(reader.readline(1024)):
+        if len(body) + size > limit:
             raise ValueError(f"the answer is larger than {limit} bytes")
         chunk = take(size)
         if len(chunk) != size or take(2) != b"\r\n":
-            raise ValueError("half an answer")
+            raise ConnectionError(HALF)
         body += chunk
-    return body
+    return bytes(body)

@@ -83,6 +83,10 @@ def _get(hub: Hub, path: str, headers: dict[str, str], env: Env) -> Response:
             f"{where} shows a certificate that is not trusted: {error.verify_message}",
             "correct certificate-authority or tls-server-name of the hub's kubeconfig",
         ) from None
+    except ssl.SSLEOFError:
+        raise TryAgain(
+            "hub-unreachable", f"{where} closed the connection", "try again; check network and proxy"
+        ) from None
     except ssl.SSLError as error:
         raise ExecCredError(
             "hub-tls", f"{where} does not speak TLS as asked: {error.reason}", "correct its server URL"
