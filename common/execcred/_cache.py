@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 CACHE_SETTINGS = (Setting("cache-dir", "keep credentials in this private directory; best in memory"),)
 MARGIN = 60.0
-LOCK_WAIT = 5.0
+LOCK_WAIT = 0.75  # of the time left: who holds the lock asks the same, and for no longer
 
 
 def cached(
@@ -95,7 +95,7 @@ class _Store:
 
         try:
             self._lock = self._open(f"{self._name}.lock", os.O_RDWR | os.O_CREAT)
-            end = time.monotonic() + min(LOCK_WAIT, env.remaining() / 2)
+            end = time.monotonic() + env.remaining() * LOCK_WAIT
             while not self._locked:
                 try:
                     fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)

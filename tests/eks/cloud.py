@@ -19,11 +19,15 @@ from datetime import UTC, datetime
 from email.utils import formatdate
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 from urllib.parse import parse_qs, parse_qsl, quote, urlsplit
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 ROLE = "arn:aws:iam::111122223333:role/"
 PLUGIN = Path(sys.executable).with_name("eks-plugin")
+PATIENT = {"EXECCRED_TIMEOUT": "60"}  # test machines may be busy
 STATIC = {"AWS_ACCESS_KEY_ID": "AKIASTATIC", "AWS_SECRET_ACCESS_KEY": "secret-of-AKIASTATIC"}
 
 
@@ -64,7 +68,7 @@ class Cloud:
         self.url = f"{scheme}://127.0.0.1:{self.port}"
         threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True).start()
 
-    def __enter__(self) -> Cloud:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -93,7 +97,7 @@ class Cloud:
         if action in self.refusals:
             status, code = self.refusals[action]
             return status, _xml_error(code) if asked.method == "POST" else _json_error(code)
-        handler = {
+        handlers: dict[str, Callable[[Asked], tuple[int, str]]] = {
             "AssumeRole": self._assume_role,
             "AssumeRoleWithWebIdentity": self._assume_role,
             "GetCallerIdentity": self._identity,
@@ -103,8 +107,8 @@ class Cloud:
             "GET /v1/credentials": self._container,
             "GET /federation/credentials": self._sso,
             "POST /token": self._oidc,
-        }.get(action, lambda _: (404, "not found"))
-        return handler(asked)
+        }
+        return handlers[action](asked) if action in handlers else (404, "not found")
 
     def _assume_role(self, asked: Asked) -> tuple[int, str]:
         name = asked.query["RoleArn"].rpartition("/")[2]
@@ -112,9 +116,9 @@ class Cloud:
         arn = f"arn:aws:sts::111122223333:assumed-role/{name}/{asked.query['RoleSessionName']}"
         user = f"<AssumedRoleUser><Arn>{arn}</Arn><AssumedRoleId>A:x</AssumedRoleId></AssumedRoleUser>"
         body = f"<{asked.action}Result><Credentials>{fields}</Credentials>{user}</{asked.action}Result>"
-        return 200, f'<R xmlns="https://sts.amazonaws.com/doc/2011-06-15/">{body}</R>'.replace("R>", "Response>").replace(
-            "<R ", "<Response "
-        )
+        return 200, f'<R xmlns="https://sts.amazonaws.com/doc/2011-06-15/">{body}</R>'.replace(
+            "R>", "Response>"
+        ).replace("<R ", "<Response ")
 
     def _identity(self, asked: Asked) -> tuple[int, str]:
         problem = presign_problem(asked)
@@ -274,7 +278,14 @@ class Result:
 def environment(home: Path, **variables: str) -> dict[str, str]:
     """A bare environment without AWS, off any metadata server."""
     kept = {name: text for name, text in os.environ.items() if name.startswith("COVERAGE_")}
-    return {**kept, "PATH": "/usr/bin:/bin", "HOME": str(home), "AWS_EC2_METADATA_DISABLED": "true", **variables}
+    return {
+        **kept,
+        "PATH": "/usr/bin:/bin",
+        "HOME": str(home),
+        "AWS_EC2_METADATA_DISABLED": "true",
+        **PATIENT,
+        **variables,
+    }
 
 
 def exec_info(server: str = "", config: dict[str, Any] | None = None, interactive: bool = False) -> str:

@@ -105,7 +105,7 @@ def test_without_home_and_passwd_entry_there_are_none_either(tmp_path: Path) -> 
 
 def test_a_metadata_server_behind_the_hop_limit_ends_with_that_hint(cloud: Cloud, tmp_path: Path) -> None:
     cloud.hanging |= {"PUT /latest/api/token", "GET /latest/meta-data/iam/security-credentials/"}
-    result = run(metadata(cloud, tmp_path), *WHERE)
+    result = run(metadata(cloud, tmp_path, EXECCRED_TIMEOUT=""), *WHERE)
     assert (result.code, result.status) == ("credentials-none", 1)
     assert "hop limit to 2 (HttpPutResponseHopLimit)" in result.err
     assert result.seconds < 10
@@ -134,8 +134,10 @@ def test_bad_keys_in_the_environment(tmp_path: Path, variables: dict[str, str], 
         (f"[default]\nrole_arn = {ROLE}x\n", (), "aws-config-invalid", "settings of the AWS profile"),
         (f"[default]\nrole_arn = {ROLE}x\nsource_profile = y\n", (), "aws-config-invalid", "settings of the AWS"),
         (
-            f"[default]\nrole_arn = {ROLE}x\nsource_profile = y\n"
-            f"[profile y]\nrole_arn = {ROLE}y\nsource_profile = default\n",
+            (
+                f"[default]\nrole_arn = {ROLE}x\nsource_profile = y\n"
+                f"[profile y]\nrole_arn = {ROLE}y\nsource_profile = default\n"
+            ),
             (),
             "aws-config-invalid",
             "settings of the AWS",
@@ -316,7 +318,7 @@ def ended(process: int) -> bool:
 
 def test_the_deadline_that_nobody_set_is_eight_seconds(cloud: Cloud, tmp_path: Path) -> None:
     cloud.hanging.add("AssumeRole")
-    result = run(sts(cloud, tmp_path, **STATIC), *ASSUME)
+    result = run(sts(cloud, tmp_path, **STATIC, EXECCRED_TIMEOUT=""), *ASSUME)
     assert result.code in ("deadline", "aws-unreachable")
     assert result.status == 3
     assert result.seconds < 10

@@ -42,9 +42,7 @@ def botocore_url(keys: Keys, region: str, cluster: str, date: str, host: str) ->
     request = AWSRequest("GET", f"https://{host}/?Action=GetCallerIdentity&Version=2011-06-15")
     request.headers["x-k8s-aws-id"] = cluster
     request.context["timestamp"] = date
-    signer: Any = SigV4QueryAuth(
-        Credentials(keys.access, keys.secret, keys.session or None), "sts", region, expires=60
-    )
+    signer: Any = SigV4QueryAuth(Credentials(keys.access, keys.secret, keys.session or None), "sts", region, expires=60)
     signer._modify_request_before_signing(request)
     text = signer.string_to_sign(request, signer.canonical_request(request))
     signer._inject_signature_to_request(request, signer.signature(text, request))
@@ -90,7 +88,18 @@ def test_no_partition_of_botocore_is_missing() -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ["", "us", "us-east", "useast1", "us-east-1.evil.example", "us-east-1/", "US-EAST-1", "us--1", "us-east-x", "é-a-1"],
+    [
+        "",
+        "us",
+        "us-east",
+        "useast1",
+        "us-east-1.evil.example",
+        "us-east-1/",
+        "US-EAST-1",
+        "us--1",
+        "us-east-x",
+        "é-a-1",
+    ],
 )
 def test_what_has_not_the_form_of_a_region_is_none(text: str) -> None:
     assert not is_region(text)

@@ -281,20 +281,26 @@ def mfa(home: Path) -> None:
     )
 
 
-def test_an_mfa_code_is_asked_for_in_a_terminal(cloud: Cloud, tmp_path: Path) -> None:
-    mfa(tmp_path)
-    variables = sts(cloud, tmp_path)
-    out = tmp_path / "out"
+def in_terminal(variables: dict[str, str], typed: bytes, *arguments: str) -> Result:
+    """Run the plugin in a terminal where a person types, once there is a prompt."""
+    read, write = os.pipe()
     process, terminal = pty.fork()
     if process == 0:
-        os.dup2(os.open(out, os.O_WRONLY | os.O_CREAT, 0o600), 1)
-        os.execve(PLUGIN, ["eks-plugin", *WHERE, "--profile", "safe"], variables)
+        os.dup2(write, 1)
+        os.execve(PLUGIN, ["eks-plugin", *arguments], variables)
+    os.close(write)
     seen = b""
     while b"MFA code" not in seen:
         seen += os.read(terminal, 1000)
-    os.write(terminal, b"123456\n")
-    assert os.waitstatus_to_exitcode(os.waitpid(process, 0)[1]) == 0
+    os.write(terminal, typed)
+    with os.fdopen(read) as out:
+        answer = out.read()
+    status = os.waitstatus_to_exitcode(os.waitpid(process, 0)[1])
     os.close(terminal)
-    signed_by(Result(0, out.read_text(), "", 0.0), "ASIAsafe")
+    return Result(status, answer, "", 0.0)
+
+
+def test_an_mfa_code_is_asked_for_in_a_terminal(cloud: Cloud, tmp_path: Path) -> None:
+    mfa(tmp_path)
+    signed_by(in_terminal(sts(cloud, tmp_path), b"123456\n", *WHERE, "--profile", "safe"), "ASIAsafe")
     assert cloud.asked[0].query["TokenCode"] == "123456"
-    assert b"123456" not in seen

@@ -35,7 +35,13 @@ def ask(
         (f"--cluster-name {ARN}", {"AWS_REGION": "us-east-2"}, SERVER, {"region": "us-east-1"}, "eu-west-1"),
         ("", {"AWS_REGION": "us-east-2"}, SERVER, {"clusterName": ARN}, "eu-west-1"),
         ("-i demo", {"AWS_REGION": "us-east-2"}, SERVER, {"region": "us-east-1"}, "eu-north-1"),
-        ("", {"AWS_REGION": "us-east-2"}, "https://10.0.0.1", {"clusterId": "demo", "region": "us-east-1"}, "us-east-1"),
+        (
+            "",
+            {"AWS_REGION": "us-east-2"},
+            "https://10.0.0.1",
+            {"clusterId": "demo", "region": "us-east-1"},
+            "us-east-1",
+        ),
         ("-i demo --profile-args --region us-east-1", {}, SERVER, None, "eu-north-1"),
         ("-i demo", {"AWS_REGION": "us-east-2", "AWS_DEFAULT_REGION": "us-east-1"}, "", None, "us-east-2"),
         ("-i demo", {"AWS_DEFAULT_REGION": "us-east-1"}, "", None, "us-east-1"),
@@ -123,9 +129,7 @@ def test_the_signed_host_is_the_regions_own_and_fips_only_if_asked(
 def test_what_cannot_be_used_is_named_with_its_source(
     arguments: str, server: str, config: dict[str, Any] | None, code: str, text: str, tmp_path: Path
 ) -> None:
-    result = run(
-        environment(tmp_path, **STATIC, KUBERNETES_EXEC_INFO=exec_info(server, config)), *arguments.split()
-    )
+    result = run(environment(tmp_path, **STATIC, KUBERNETES_EXEC_INFO=exec_info(server, config)), *arguments.split())
     assert (result.code, result.status) == (code, 2)
     assert text in result.err
 
