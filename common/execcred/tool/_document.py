@@ -1,0 +1,179 @@
+"""Files as lint sees them: plain data, and the line of each field. Reads JSON and YAML, safely and within limits."""
+
+from __future__ import annotations
+
+from execcred._errors import BadRequest, printable
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import Any
+
+    Path = tuple[str | int, ...]
+
+SIZE_LIMIT = 4 << 20
+NODE_LIMIT = 500_000  # nodes after aliases are followed: a YAML bomb has more
+DEPTH_LIMIT = 100
+
+
+class Document:
+    """One document of a file: `data`, and `lines` by path; `json` tells whether it is written as JSON."""
+
+    def __init__(self, file: str, data: Any, lines: dict[Path, int], json: bool) -> None:
+        self.file = file
+        self.data = data
+        self.lines = lines
+        self.json = json
+        self.repeated: list[Path] = []
+        self.base: Path = ()
+
+    def line(self, path: Path) -> int:
+        """Return the line of a field, or of the nearest thing around it."""
+        while path and path not in self.lines:
+            path = path[:-1]
+        return self.lines.get(path, 1)
+
+    def inner(self, path: Path, text: str) -> Document | None:
+        """Return the document that a text field holds, with lines of this file; None when it holds none."""
+        try:
+            inner = next(iter(_parse(self.file, text)), None)
+        except BadRequest:
+            return None
+        if inner is None or not isinstance(inner.data, dict):
+            return None
+        block = self.line((*path, "|"))  # known for block texts only: their lines are the file's
+        start = self.line(path)
+        inner.lines = {each: block + line if block > start else start for each, line in inner.lines.items()}
+        inner.base = (*self.base, *path)
+        return inner
+
+
+def read_documents(file: str) -> list[Document]:
+    """Return the documents of a file; "-" is stdin.
+
+    Raises BadRequest("file-unusable"), naming file and line, never what stands there.
+    """
+    try:
+        with open("/dev/stdin" if file == "-" else file, "rb") as stream:
+            content = stream.read(SIZE_LIMIT + 1)
+    except OSError as error:
+        raise _bad(file, error.strerror or "cannot be read") from None
+    if len(content) > SIZE_LIMIT:
+        raise _bad(file, f"it is larger than {SIZE_LIMIT} bytes")
+    try:
+        text = content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise _bad(file, f"byte {error.start} is not UTF-8 text") from None
+    if not text.strip():
+        raise _bad(file, "it is empty")
+    return list(_parse(file, text))
+
+
+def _bad(file: str, what: str) -> BadRequest:
+    hint = "give provider files, ClusterProfiles, kubeconfigs, Argo CD cluster Secrets or Kueue configuration"
+    return BadRequest("file-unusable", f"{printable(file)}: {what}", hint)
+
+
+def _parse(file: str, text: str) -> Iterator[Document]:
+    if text.lstrip().startswith(("{", "[")):
+        found, data = _json(file, text)
+        if found:
+            yield Document(file, data, *_lines_of_json(text))
+            return
+    import yaml
+
+    try:
+        for node in yaml.compose_all(text, _loader()):
+            document = Document(file, None, {}, json=False)
+            document.data = _Reader(file, document).value(node, (), 0)
+            if document.data is not None:
+                yield document
+    except yaml.MarkedYAMLError as error:
+        line = error.problem_mark.line + 1 if error.problem_mark else 0
+        raise _bad(file, f"line {line} is neither JSON nor YAML") from None
+    except (yaml.YAMLError, RecursionError):
+        raise _bad(file, "it is neither JSON nor YAML text") from None
+
+
+def _loader() -> Any:
+    import yaml
+
+    return getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+
+
+def _json(file: str, text: str) -> tuple[bool, Any]:
+    import json
+
+    try:
+        return True, json.loads(text)
+    except RecursionError:
+        raise _bad(file, "it is nested too deep") from None
+    except json.JSONDecodeError as error:
+        # YAML's flow style looks like this too; but a file that is meant to be JSON deserves JSON's error.
+        if file.endswith(".json"):
+            raise _bad(file, f"line {error.lineno} is not valid JSON: {error.msg}") from None
+        return False, None
+    except ValueError:
+        raise _bad(file, "it holds a number out of range") from None
+
+
+def _lines_of_json(text: str) -> tuple[dict[Path, int], bool]:
+    """Return the lines of valid JSON: YAML's parser knows them, once tabs, which only JSON takes, are blanks."""
+    import yaml
+
+    document = Document("", None, {}, json=True)
+    try:
+        node = yaml.compose(text.replace("\t", " "), _loader())
+        _Reader("", document).value(node, (), 0)
+    except (yaml.YAMLError, BadRequest, RecursionError):
+        return {}, True  # findings then name the field alone
+    return document.lines, True
+
+
+class _Reader:
+    """Turns nodes into plain data and notes lines; makes no objects, follows no merge keys."""
+
+    def __init__(self, file: str, document: Document) -> None:
+        self.file = file
+        self.document = document
+        self.count = 0
+
+    def value(self, node: Any, path: Path, depth: int) -> Any:
+        import yaml
+
+        self.count += 1
+        if self.count > NODE_LIMIT or depth > DEPTH_LIMIT:
+            raise _bad(self.file, "it is nested too deep, or its aliases make it too large")
+        self.document.lines.setdefault(path, node.start_mark.line + 1)
+        if isinstance(node, yaml.SequenceNode):
+            return [self.value(each, (*path, index), depth + 1) for index, each in enumerate(node.value)]
+        if isinstance(node, yaml.MappingNode):
+            return self._mapping(node, path, depth)
+        if node.style in ("|", ">"):
+            self.document.lines[*path, "|"] = node.start_mark.line + 1
+        return _scalar(node)
+
+    def _mapping(self, node: Any, path: Path, depth: int) -> dict[str, Any]:
+        entries: dict[str, Any] = {}
+        for key, value in node.value:
+            name = str(key.value) if isinstance(key.value, str) else "?"
+            if name in entries:
+                self.document.repeated.append((*path, name))
+            self.document.lines[*path, name] = key.start_mark.line + 1
+            entries[name] = self.value(value, (*path, name), depth + 1)
+        return entries
+
+
+def _scalar(node: Any) -> Any:
+    """Return a YAML scalar as JSON has it; dates and binaries stay text."""
+    kind = node.tag.rpartition(":")[2]
+    if kind == "null":
+        return None
+    if kind == "bool":
+        return node.value.lower() in ("true", "yes", "on")
+    if kind in ("int", "float"):
+        try:
+            return int(node.value, 0) if kind == "int" else float(node.value)
+        except ValueError:
+            return node.value
+    return node.value
