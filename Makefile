@@ -2,7 +2,7 @@
 PYTHON ?= $(shell command -v python3.11 || command -v python3)
 BIN := .venv/bin
 
-.PHONY: help setup demo test lint lock clean
+.PHONY: help setup demo test lint lock clean provider-configs
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
 
@@ -23,6 +23,9 @@ lint: setup ## format, lint, types, layers
 	$(BIN)/ruff check .
 	$(BIN)/mypy common plugins/* tests demo bench images
 	$(BIN)/lint-imports
+
+provider-configs: setup ## write provider-configs/ as `execcred provider-config` prints it
+	$(BIN)/python provider-configs/make.py
 
 lock: ## renew requirements/ from pyproject.toml
 	requirements/lock.sh
