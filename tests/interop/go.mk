@@ -3,11 +3,13 @@ GO_BIN := .cache/go-bin
 GO_SRC := tests/interop/go
 GO_FLAGS := -trimpath -ldflags '-s -w -X k8s.io/component-base/version.gitVersion=v1.36.3'
 UPSTREAM := sigs.k8s.io/cluster-inventory-api/plugins
-INTEROP_TOOLS := kube-apiserver kubectl consumer upstream-secretreader upstream-kubeconfig-secretreader
+INTEROP_TOOLS := kube-apiserver kubectl consumer upstream-secretreader upstream-kubeconfig-secretreader \
+	consumer-parse kueue-config-0.15 kueue-config-0.17
 BENCH_TOOLS := aws-iam-authenticator eks-verify kubelogin upstream-secretreader upstream-kubeconfig-secretreader
 
 .PHONY: interop-tools bench-tools
 interop-tools: $(addprefix $(GO_BIN)/,$(INTEROP_TOOLS)) ## build API server, kubectl, consumer and upstream plugins
+# The peer for gke comes with the Google Cloud CLI's packages: gke-gcloud-auth-plugin is looked up in PATH.
 bench-tools: $(addprefix $(GO_BIN)/,$(BENCH_TOOLS)) ## build the Go tools that ours are compared with
 
 # Static, so that they also run in an empty container. $(1): module folder, $(2): package.
@@ -34,3 +36,8 @@ $(GO_BIN)/eks-verify: $(AWS) $(GO_SRC)/aws-iam-authenticator/eks-verify/main.go
 	$(call go-build,aws-iam-authenticator,./eks-verify)
 $(GO_BIN)/kubelogin: $(KUBELOGIN)
 	$(call go-build,kubelogin,github.com/Azure/kubelogin)
+# Consumers' own parsers, for the files of provider-configs. Kueue's loader brings all of Kueue: minutes, the first time.
+$(GO_BIN)/consumer-parse: $(addprefix $(GO_SRC)/consumers/access/,go.mod go.sum main.go)
+	$(call go-build,consumers/access,.)
+$(GO_BIN)/kueue-config-%: $(GO_SRC)/consumers/kueue-%/go.mod $(GO_SRC)/consumers/kueue-%/go.sum $(GO_SRC)/consumers/kueue-%/main.go
+	$(call go-build,consumers/kueue-$*,.)
