@@ -20,11 +20,13 @@ def token_of(login: Login) -> tuple[str, float]:
     """Return a token and its true end in epoch seconds; raises ExecCredError and its kinds, nothing else."""
     if login.mode in ("devicecode", "interactive") and not login.request.interactive:
         raise LoginNeeded("login-needed", f"--login {login.mode} needs a person, and none may be asked", command(login))
-    login.env.doing(f"waiting for {login.tool}")
+    login.env.doing(f"loading azure-identity for {login.mode}")
     login.env.tame()
     wire = Wire(login)
     try:
-        answer = _source(login, wire).get_token(login.scope)
+        source = _source(login, wire)
+        login.env.doing(f"waiting for {login.tool}")
+        answer = source.get_token(login.scope)
     except Exception as error:
         raise explained(error, login, wire) from None
     ends = token_end(answer.token)

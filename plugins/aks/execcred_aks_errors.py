@@ -42,7 +42,7 @@ ENTRA: tuple[tuple[str, type[ExecCredError], str, str, str], ...] = (
     ("90002 900021 900023 50059", FIX, "tenant-unknown", "no such tenant", "is it in this --environment? {identity}"),
     ("500011 650057 70011", FIX, "server-id-unknown", "no such server id here", "leave --server-id out for AKS"),
     (
-        "50076 50078 50079 50132 50133 50158 50173 65001 70008 70019 70020 70043 700082 700084 16000 160021",
+        "50076 50078 50079 50132 50133 50158 50173 65001 70008 70016 70019 70020 70043 700082 700084 16000 160021",
         LOGIN,
         "login-expired",
         "the sign-in is over, or a person must sign in again",
@@ -95,6 +95,11 @@ TOOLS: tuple[tuple[str, type[ExecCredError], str, str, str], ...] = (
     ("Please run '|az account set", LOGIN, "login-needed", "nobody is signed in to {tool}", "run {login}"),
     ("Unexpected output", FIX, "answer-invalid", "{tool} printed something else than a token", "try {by_hand}"),
     ("", FIX, "tool-failed", "{tool} failed", "see its message with {by_hand}"),
+)
+# What the SDK says when a person cannot be asked after all: words, kind of error, our code, what happened, what to do.
+PERSON: tuple[tuple[str, type[ExecCredError], str, str, str], ...] = (
+    ("open a browser|HTTP server", FIX, "browser-missing", "no browser can be opened here", "use --login devicecode"),
+    ("Timed out", LOGIN, "login-expired", "nobody signed in in time", "{login}"),
 )
 
 
@@ -169,6 +174,8 @@ def explained(error: BaseException, login: Login, wire: Wire) -> ExecCredError:
         detail = f" (AADSTS{codes[0]})"
     elif login.mode in ("azurecli", "azd"):
         row = next(row for row in TOOLS if re.search(row[0], text))
+    elif found := [row for row in PERSON if login.mode in ("devicecode", "interactive") and re.search(row[0], text)]:
+        row = found[0]
     elif wire.status not in (0, 200):
         row = ("", *_refusal(wire.status, login))
         detail = f" (HTTP {wire.status}{wire.error and ' '}{wire.error})"
@@ -182,7 +189,8 @@ def _chain(error: object, seen: list[object]) -> Iterator[BaseException]:
     if isinstance(error, BaseException) and error not in seen and len(seen) < 50:
         seen.append(error)
         yield error
-        for inner in (error.__cause__, error.__context__, getattr(error, "reason", None), *error.args):
+        named = [getattr(error, name, None) for name in ("inner_exception", "reason")]
+        for inner in (error.__cause__, error.__context__, *named, *error.args):
             yield from _chain(inner, seen)
 
 
