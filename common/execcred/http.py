@@ -61,7 +61,7 @@ def send(
     Raises OSError (also ssl.SSLError, TimeoutError) from the network, ValueError for an answer that is not HTTP.
     """
     verb = "GET" if body is None else "POST"
-    host = server.url.authority if server.context else server.url.authority.removesuffix(":80")
+    host = server.url.authority.removesuffix(":443" if server.context else ":80")
     lines = [f"{verb} {server.url.path.rstrip('/')}{path} HTTP/1.1", f"Host: {host}"]
     lines += [f"{name}: {value}" for name, value in headers.items()]
     lines += [] if body is None else [f"Content-Length: {len(body)}"]

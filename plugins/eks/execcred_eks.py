@@ -164,10 +164,7 @@ class Identity:
             return given
 
         def fetch() -> Entry:
-            account = self.account()
-            keys = given or account.keys(region)
-            if roles:
-                keys = account.assume(keys, region, roles)
+            keys = self._sessions(region, given, roles)
             return {"access": keys.access, "secret": keys.secret, "session": keys.session}, keys.expires
 
         inputs = self._inputs(partition_of(region)[0])
@@ -176,6 +173,28 @@ class Identity:
         )
         return Keys(value["access"], value["secret"], value["session"], expires)
 
+    def _sessions(self, region: str, given: Keys | None, roles: tuple[str, ...]) -> Keys:
+        """Return keys of the last role, without the SDK where the environment alone decides."""
+        from execcred_eks_sts import IRSA, Sts, environment_decides
+
+        enough = given or all(self._env.variables.get(name) for name in IRSA)
+        if enough and environment_decides(self._settings, self._env, self._files()):
+            sts = Sts(region, self._settings, self._env)
+            keys = given or sts.web_identity()
+            for role in roles:
+                keys = sts.assume(keys, role, self._settings.text("external-id") if role == roles[-1] else "")
+            return keys
+        account = self.account()
+        keys = given or account.keys(region)
+        return account.assume(keys, region, roles) if roles else keys
+
+    def _files(self) -> tuple[str, str]:
+        """Return the files that may configure the SDK."""
+        variables, folder = self._env.variables, self._env.variables.get("HOME", "") + "/.aws/"
+        names = {"AWS_CONFIG_FILE": "config", "AWS_SHARED_CREDENTIALS_FILE": "credentials"}
+        config, credentials = [variables.get(name) or folder + file for name, file in names.items()]
+        return config, credentials
+
     def _inputs(self, partition: str) -> dict[str, str]:
         """Return all that decides whose session it is: every AWS variable but the region, settings, config files."""
         variables, settings = self._env.variables, self._settings
@@ -183,10 +202,8 @@ class Identity:
         for name in ("AWS_REGION", "AWS_DEFAULT_REGION"):
             inputs.pop(name, None)
         inputs |= {name: settings.text(name) for name in ("external-id", "session-name", "profile", "fips")}
-        folder = variables.get("HOME", "") + "/.aws/"
-        for name, file in (("AWS_CONFIG_FILE", "config"), ("AWS_SHARED_CREDENTIALS_FILE", "credentials")):
-            inputs[file] = _version_of(variables.get(name) or folder + file)
-        return {**inputs, "roles": ",".join(settings.items("role-arn")), "partition": partition, "home": folder}
+        inputs["files"] = "\n".join([_version_of(file) for file in self._files()])
+        return {**inputs, "roles": ",".join(settings.items("role-arn")), "partition": partition}
 
 
 def environment_keys(env: Env) -> Keys | None:

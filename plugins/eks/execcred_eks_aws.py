@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 from execcred import BadRequest, ExecCredError, LoginNeeded
-from execcred_eks_sign import Keys, is_region, partition_of
+from execcred_eks_sign import Keys, sts_region
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -26,7 +26,6 @@ SOURCES = {
     "container-role": "the container credentials endpoint (EKS Pod Identity, ECS)",
     "iam-role": "the EC2 metadata server",
 }
-MAX_SKEW = 300.0  # seconds; AWS refuses signatures that are further off
 
 
 class Account:
@@ -72,7 +71,7 @@ class Account:
 
     def keys(self, region: str) -> Keys:
         """Return keys from the first source that has some."""
-        self._session.set_config_variable("region", self._sts_region(region))
+        self._session.set_config_variable("region", sts_region(self._region, region))
         with self._step("reading the AWS config"):
             resolver = self._session.get_component("credential_provider")
             if not self._interactive:
@@ -96,7 +95,7 @@ class Account:
                 more = {}
                 if role == roles[-1] and self._settings.text("external-id"):
                     more["ExternalId"] = self._settings.text("external-id")
-                client = self._client("sts", self._sts_region(region), keys)
+                client = self._client("sts", sts_region(self._region, region), keys)
                 answer = client.assume_role(RoleArn=role, RoleSessionName=self._settings.text("session-name"), **more)
                 self._env.debug(f"the caller is {answer['AssumedRoleUser']['Arn']}")
                 fresh = answer["Credentials"]
@@ -135,11 +134,6 @@ class Account:
             aws_session_token=keys.session or None,
         )
 
-    def _sts_region(self, region: str) -> str:
-        """Return where to ask STS: this process's own region, often the only one in reach, if its partition fits."""
-        own = self._region
-        return own if is_region(own) and partition_of(own) == partition_of(region) else region
-
     def _step(self, step: str, method: str = "") -> _Step:
         return _Step(self, step, method)
 
@@ -173,14 +167,12 @@ class _Step:
     def __exit__(self, _: object, error: BaseException | None, __: object) -> None:
         if isinstance(error, ExecCredError) or (error and not isinstance(error, Exception)):
             return
-        skew = self.account._skew
-        if abs(skew) > MAX_SKEW:
-            side = "ahead of" if skew > 0 else "behind"
-            what = f"this machine's clock is {abs(skew) / 60:.0f} minutes {side} AWS's"
-            raise ExecCredError("clock-wrong", what, "set the clock (NTP): AWS refuses what it signs") from None
-        if error:
-            from execcred_eks_errors import explain
+        from execcred_eks_errors import clock_wrong, explain
 
+        wrong = clock_wrong(self.account._skew)
+        if wrong:
+            raise wrong from None
+        if error:
             raise explain(error, self.step, self.method, self.account._profile) from None
 
 

@@ -16,7 +16,9 @@ if TYPE_CHECKING:
     Row = tuple[type[ExecCredError], str, str, str]
 
 CA_VARIABLES = ("AWS_CA_BUNDLE", "REQUESTS_CA_BUNDLE", "SSL_CERT_FILE")
+MAX_SKEW = 300.0  # seconds; AWS refuses signatures that are further off
 UNREACHABLE = (TryAgain, "aws-unreachable", "{host} cannot be reached", "check network, DNS, proxy and VPC endpoint")
+PROXY = (TryAgain, "proxy-unreachable", "the proxy cannot be reached", "check HTTPS_PROXY and NO_PROXY")
 SSO = (LoginNeeded, "sso-login-needed", "its session is missing or over", "run: aws sso login{profile}")
 LOGIN = (LoginNeeded, "aws-login-needed", "its session is missing or over", "run: aws login{profile}")
 SETTINGS = (
@@ -47,12 +49,8 @@ EXCEPTIONS: dict[str, Row] = {
     "PartialCredentialsError": SETTINGS,
     "InvalidConfigError": SETTINGS,
     "NoRegionError": SETTINGS,
-    "ProxyConnectionError": (
-        TryAgain,
-        "proxy-unreachable",
-        "the proxy cannot be reached",
-        "check HTTPS_PROXY and NO_PROXY",
-    ),
+    "ProxyConnectionError": PROXY,
+    "ProxyError": PROXY,
     "SSLError": (
         ExecCredError,
         "aws-tls",
@@ -60,6 +58,7 @@ EXCEPTIONS: dict[str, Row] = {
         "behind a proxy that inspects TLS, set AWS_CA_BUNDLE to a file with its CA",
     ),
     "ConnectionError": UNREACHABLE,
+    "TimeoutError": UNREACHABLE,
     "HTTPClientError": UNREACHABLE,
     "ResponseParserError": (
         TryAgain,
@@ -134,22 +133,41 @@ GRANTS = {
 }
 
 
-def explain(error: BaseException, step: str, method: str, profile: str) -> ExecCredError:
+def explain(error: BaseException, step: str, method: str = "", profile: str = "", host: str = "") -> ExecCredError:
     """Return our error for an exception that came up in `step`; `method` is botocore's name of the source."""
     names = [base.__name__ for base in type(error).__mro__]
-    fields = _fields(error, profile)
+    fields = _fields(error, profile, host)
     if "ClientError" in names:
-        row = _refusal(error.response, fields)  # type: ignore[attr-defined]  # a ClientError has it
+        response = error.response  # type: ignore[attr-defined]  # a ClientError has it
+        status = response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0)
+        row = _refusal(str(response.get("Error", {}).get("Code", "")), status, fields)
+    elif names[-4:] == ["OSError", "Exception", "BaseException", "object"] and getattr(error, "filename", None) is None:
+        row = next((EXCEPTIONS[name] for name in names if name in EXCEPTIONS and name != "OSError"), UNREACHABLE)
     else:
         row = next((EXCEPTIONS[name] for name in names if name in EXCEPTIONS), SOURCES.get(method, SOURCES[""]))
+    return _error(row, step, fields)
+
+
+def refused(code: str, status: int, operation: str, step: str) -> ExecCredError:
+    """Return our error for an answer of AWS that came up in `step`."""
+    fields = {**_fields(None, "", ""), "operation": operation}
+    return _error(_refusal(code, status, fields), step, fields)
+
+
+def clock_wrong(skew: float) -> ExecCredError | None:
+    """Return an error if this machine's clock is `skew` seconds ahead of AWS's, and that is too much."""
+    if abs(skew) <= MAX_SKEW:
+        return None
+    what = f"this machine's clock is {abs(skew) / 60:.0f} minutes {'ahead of' if skew > 0 else 'behind'} AWS's"
+    return ExecCredError("clock-wrong", what, "set the clock (NTP): AWS refuses what it signs")
+
+
+def _error(row: Row, step: str, fields: dict[str, str]) -> ExecCredError:
     kind, code, what, hint = row
     return kind(code, f"{step}: {what.format_map(fields)}", hint.format_map(fields))
 
 
-def _refusal(response: dict[str, Any], fields: dict[str, str]) -> Row:
-    code = str(response.get("Error", {}).get("Code", ""))
-    metadata = response.get("ResponseMetadata", {})
-    status = metadata.get("HTTPStatusCode", 0)
+def _refusal(code: str, status: int, fields: dict[str, str]) -> Row:
     # A code is a word of the API reference; a proxy's page is none.
     fields["code"] = code if code.isascii() and code.isalnum() and len(code) < 60 else f"status {status}"
     if code in REFUSALS:
@@ -162,16 +180,14 @@ def _refusal(response: dict[str, Any], fields: dict[str, str]) -> Row:
     return ExecCredError, "aws-refused", "AWS answered {code} to {operation}", hint
 
 
-def _fields(error: BaseException, profile: str) -> dict[str, str]:
+def _fields(error: BaseException | None, profile: str, host: str) -> dict[str, str]:
     """Return what the texts may name: settings, files and hosts, never a message."""
-    from urllib.parse import urlsplit
-
     known: dict[str, Any] = getattr(error, "kwargs", {})
     bundle = next((f"those of {name}" for name in CA_VARIABLES if os.environ.get(name)), "the built-in ones")
     return {
         "name": str(known.get("profile", "")),
         "path": str(known.get("path") or getattr(error, "filename", None) or "a file"),
-        "host": urlsplit(str(known.get("endpoint_url", ""))).hostname or "the endpoint",
+        "host": host or _host_of(str(known.get("endpoint_url", ""))),
         "reason": getattr(error, "strerror", None) or "cannot be read",
         "operation": str(getattr(error, "operation_name", "")),
         "profile": f" --profile {profile or os.environ.get('AWS_PROFILE', '')}".removesuffix(" --profile "),
@@ -179,3 +195,7 @@ def _fields(error: BaseException, profile: str) -> dict[str, str]:
         "uid": str(os.geteuid()),
         "code": "",
     }
+
+
+def _host_of(url: str) -> str:
+    return url.partition("://")[2].partition("/")[0].rpartition("@")[2] or "the endpoint"

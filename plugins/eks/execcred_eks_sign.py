@@ -27,6 +27,7 @@ PREFIX = "k8s-aws-v1."
 LIFETIME = 900  # seconds from the signature: EKS counts so, whatever X-Amz-Expires says
 MAX_TOKEN = 4096  # bytes that the server's authenticator reads
 UNRESERVED = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_.~")
+FORM = "application/x-www-form-urlencoded; charset=utf-8"
 NO_BODY = hashlib.sha256(b"").hexdigest()
 
 
@@ -69,6 +70,11 @@ def sts_host(region: str, fips: bool = False) -> str:
     return f"{name}.{region}.{suffix}"
 
 
+def sts_region(own: str, region: str) -> str:
+    """Return where to ask STS: this process's own region, often the only one in reach, if its partition fits."""
+    return own if is_region(own) and partition_of(own) == partition_of(region) else region
+
+
 def presign(keys: Keys, region: str, cluster: str, now: float, fips: bool = False) -> str:
     """Return the presigned URL for a cluster's name or id; `now` in epoch seconds. It is a secret."""
     host = sts_host(region, fips)
@@ -87,11 +93,36 @@ def presign(keys: Keys, region: str, cluster: str, now: float, fips: bool = Fals
         pairs.append(("X-Amz-Security-Token", _quote(keys.session)))
     headers = f"host:{host}\nx-k8s-aws-id:{cluster}\n\nhost;x-k8s-aws-id"
     canonical = f"GET\n/\n{_query(sorted(pairs))}\n{headers}\n{NO_BODY}"
+    return f"https://{host}/?{_query(pairs)}&X-Amz-Signature={_signature(keys, scope, date, canonical)}"
+
+
+def signed_headers(keys: Keys, region: str, host: str, body: str, now: float) -> dict[str, str]:
+    """Return the headers that sign a form posted to STS at `host`; `now` in epoch seconds. They are secrets."""
+    date = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime(now))
+    scope = f"{date[:8]}/{region}/sts/aws4_request"
+    headers = {"content-type": FORM, "host": host, "x-amz-date": date}
+    if keys.session:
+        headers["x-amz-security-token"] = keys.session
+    names = ";".join(headers)
+    lines = "".join([f"{name}:{value}\n" for name, value in headers.items()])
+    canonical = f"POST\n/\n\n{lines}\n{names}\n{hashlib.sha256(body.encode()).hexdigest()}"
+    signature = _signature(keys, scope, date, canonical)
+    credential = f"Credential={keys.access}/{scope}, SignedHeaders={names}, Signature={signature}"
+    del headers["host"]  # the connection writes it
+    return {**headers, "authorization": f"AWS4-HMAC-SHA256 {credential}"}
+
+
+def form(pairs: dict[str, str]) -> str:
+    """Return pairs as a form's body."""
+    return _query([(name, _quote(text)) for name, text in pairs.items()])
+
+
+def _signature(keys: Keys, scope: str, date: str, canonical: str) -> str:
     text = f"AWS4-HMAC-SHA256\n{date}\n{scope}\n{hashlib.sha256(canonical.encode()).hexdigest()}"
     key = b"AWS4" + keys.secret.encode()
     for part in (*scope.split("/"), text):
         key = hmac.digest(key, part.encode(), "sha256")
-    return f"https://{host}/?{_query(pairs)}&X-Amz-Signature={key.hex()}"
+    return key.hex()
 
 
 def token_of(url: str) -> str:
