@@ -106,7 +106,7 @@ def _attached(identity: Identity) -> Any:
     metadata = Metadata(identity.settings, identity.env)
     universe = identity.settings.text("universe-domain") or metadata.universe()
     if not universe.isascii() or universe.strip("abcdefghijklmnopqrstuvwxyz0123456789.-"):
-        raise ExecCredError("metadata-invalid", f"{metadata.named} names a universe that is no domain")
+        raise ExecCredError("metadata-invalid", f"{metadata.named} names a universe that is no domain", "check it")
     return Credentials(  # type: ignore[no-untyped-call]
         token=metadata.token()[0]["token"], universe_domain=universe
     )

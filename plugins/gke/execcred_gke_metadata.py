@@ -14,7 +14,7 @@ from execcred_gke import LOGIN, SCOPES
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from execcred import Env, Settings
-    from execcred.http import Response
+    from execcred.http import Response, Server
     from execcred_gke import Entry
 
 ADDRESS = "169.254.169.254"  # by number: off Google Cloud its name may hang in DNS
@@ -32,6 +32,7 @@ class Metadata:
             raise _absent("NO_GCE_CHECK says that there is no metadata server")
         self.certain = bool(host) or self._on_google_cloud()
         self.host = host or env.variables.get("GCE_METADATA_IP") or ADDRESS
+        self.server = _server(self.host)
         # A pod may start before its node's metadata server does.
         self.patience = FOR_EVER if self.certain else 1.5 if "KUBERNETES_SERVICE_HOST" in env.variables else 0.0
 
@@ -103,27 +104,35 @@ class Metadata:
 
     def _once(self, path: str) -> tuple[Response | None, str]:
         """Ask once; return the answer, None when there is none, and words for what happened."""
-        from execcred._urls import parse_url
-        from execcred.http import Server, send
+        from execcred.http import send
 
-        try:
-            server = Server(parse_url(f"http://{self.host}"), None)
-        except ValueError:
-            raise BadRequest("setting-invalid", "metadata-host is not a host[:port]") from None
         end = time.monotonic() + (3.0 if self.certain else 1.0)
 
         def left() -> float:
             return min(self.env.remaining() - 0.2, end - time.monotonic())
 
         try:
-            answer = send(server, f"/computeMetadata/v1/{path}", {"Metadata-Flavor": "Google"}, left, 65536)
+            answer = send(self.server, f"/computeMetadata/v1/{path}", {"Metadata-Flavor": "Google"}, left, 65536)
         except TimeoutError:
             return None, "does not answer"
         except OSError as error:
-            return None, f"cannot be reached ({error.strerror or 'connection closed'})"
+            return None, f"cannot be reached ({error.strerror or type(error).__name__})"
         except ValueError:
             return None, "does not speak HTTP"
         return answer, f"answered {answer.status}"
+
+
+def _server(host: str) -> Server:
+    from execcred._urls import parse_url
+    from execcred.http import Server
+
+    try:
+        url = parse_url(f"http://{host}")
+    except ValueError:
+        url = None
+    if url is None or url.path or url.userinfo:
+        raise BadRequest("setting-invalid", "metadata-host is not a host[:port]", "an IPv6 address goes in brackets")
+    return Server(url, None)
 
 
 def _absent(why: str) -> ExecCredError:
