@@ -45,10 +45,11 @@ def etcd(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 def servers(etcd: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[ApiServer, ApiServer]]:
     """Start hub and spoke side by side; the hub knows ClusterProfiles."""
     program = str(GO_BIN / "kube-apiserver")
-    hub, spoke = [ApiServer(program, etcd, tmp_path_factory.mktemp(name)) for name in ("hub", "spoke")]
     with contextlib.ExitStack() as stack:
-        for server in (hub, spoke):
-            stack.callback(server.stop)
+        hub = ApiServer(program, etcd, tmp_path_factory.mktemp("hub"))
+        stack.callback(hub.stop)
+        spoke = ApiServer(program, etcd, tmp_path_factory.mktemp("spoke"))
+        stack.callback(spoke.stop)
         for server in (hub, spoke):
             server.ready()
         crd = module_file("config/crd/bases/multicluster.x-k8s.io_clusterprofiles.yaml").read_text()
