@@ -118,6 +118,7 @@ class Entra(Server):
         self.pending = 1  # polls of a device code before the person has signed in
         self.oidc_token = ""
         self.claims: dict[str, object] = {}
+        self.nonce = ""  # of the sign-in page that a browser opened
 
     @property
     def tokens(self) -> list[Asked]:
@@ -129,8 +130,13 @@ class Entra(Server):
         if asked.path == "/oidc":
             right = asked.headers.get("authorization") == "Bearer system-access-token"
             return Answer(200, {"oidcToken": self.oidc_token}) if right else Answer(302, b"")
-        if not asked.path.startswith(f"/{TENANT}/"):
-            return refusal(90002, "invalid_request", 400)
+        return (
+            self._tenant(asked, base)
+            if asked.path.startswith(f"/{TENANT}/")
+            else refusal(90002, "invalid_request", 400)
+        )
+
+    def _tenant(self, asked: Asked, base: str) -> Answer:
         if asked.path == f"/{TENANT}/v2.0/.well-known/openid-configuration":
             names = {"authorization_endpoint": "authorize", "token_endpoint": "token"}
             names["device_authorization_endpoint"] = "devicecode"
@@ -139,6 +145,9 @@ class Entra(Server):
         if asked.path == f"{base}/devicecode":
             told = {"device_code": "device-secret", "user_code": "ABC-DEF", "expires_in": 900, "interval": 1}
             return Answer(200, {**told, "verification_uri": "https://device.example.test", "message": "LEAKED"})
+        if asked.path == f"{base}/authorize":
+            self.nonce = asked.form["nonce"]
+            return Answer(200, {})
         if asked.path == f"{base}/token" and asked.method == "POST":
             return self.grant(asked.form)
         return Answer(404, {"error": "not_found"})
@@ -165,8 +174,6 @@ class Entra(Server):
             )
             issued["client_info"] = encoded({"uid": "oid", "utid": TENANT})
         return Answer(200, issued)
-
-    nonce = ""
 
     def _client(self, form: dict[str, str]) -> Answer:
         if "client_secret" in form:

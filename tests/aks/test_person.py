@@ -15,9 +15,10 @@ if TYPE_CHECKING:
 
 FLAGS = ("--client-id", CLIENT, "--tenant-id", TENANT)
 BROWSER = """#!{python} -I
-import re, ssl, sys, urllib.parse, urllib.request
+import sys, urllib.parse, urllib.request
 query = dict(urllib.parse.parse_qsl(urllib.parse.urlsplit(sys.argv[1]).query))
 open({notes!r}, "w").write(sys.argv[1])
+urllib.request.urlopen(sys.argv[1]).read()
 form = urllib.parse.urlencode({{"code": "authorization-code", "state": query["state"]}}).encode()
 urllib.request.urlopen(query["redirect_uri"], form).read()
 """

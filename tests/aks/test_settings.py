@@ -157,8 +157,8 @@ def test_families_of_variables_count_in_order_and_flags_beat_them(name: str) -> 
     """Azure SDKs, then kubelogin, then Terraform, then the KEP; a flag always wins."""
     names = FAMILIES[name]
     for first in range(len(names)):
-        variables = {variable: f"value-{variable}" for variable in names[first:]}
-        assert login("-l", "msi", variables=variables).text(name) == f"value-{names[first]}"
+        variables = {variable: variable.replace("_", "-") for variable in names[first:]}
+        assert login("-l", "msi", variables=variables).text(name) == names[first].replace("_", "-")
     everything = dict.fromkeys(names, "variable")
     assert login("-l", "msi", f"--{name}", "flag", variables=everything).text(name) == "flag"
 
