@@ -141,8 +141,8 @@ def _check_space(target: str) -> None:
 def _replace(target: str, name: str) -> None:
     """Put the tree in place of whatever is there, then the launcher."""
     new, old, place = f"{target}/lib/.{name}.new", f"{target}/lib/.{name}.old", f"{target}/lib/{name}"
-    launcher = f"{target}/bin/.{name}.new"
-    for leftover in (new, old, launcher):
+    launcher, start = f"{target}/bin/.{name}.new", f"{target}/bin/{name}"
+    for leftover in (new, old, launcher, *([start] if os.path.isdir(start) else [])):
         _remove(leftover)
     try:
         _make_folder(new)
@@ -155,7 +155,7 @@ def _replace(target: str, name: str) -> None:
         if os.path.lexists(place):
             os.rename(place, old)
         os.rename(new, place)
-        os.rename(launcher, f"{target}/bin/{name}")
+        os.rename(launcher, start)
     finally:
         for leftover in (new, old, launcher):
             _remove(leftover)

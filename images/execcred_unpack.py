@@ -17,8 +17,6 @@ if TYPE_CHECKING:
 
     from execcred import ExecCredError
 
-PRIVATE = 0o700
-
 
 class SdkFinder:
     """An import hook for the SDK's top-level names; it does its work once."""
@@ -47,14 +45,17 @@ class SdkFinder:
                 self._unpack(base, folder)
             _check_private(folder)
         except OSError as error:
-            raise _error("unpack-failed", f"the SDK cannot be unpacked into {folder}: {error.strerror}") from None
+            raise _error(
+                "unpack-failed", f"the SDK cannot be unpacked into {folder}: {error.strerror or error}"
+            ) from None
         return folder
 
     def _unpack(self, base: str, folder: str) -> None:
         """Unpack under a lock, so that of several first runs one works; a killed one's leftover is removed."""
         import fcntl
 
-        os.makedirs(base, PRIVATE, exist_ok=True)
+        os.umask(0o077)
+        os.makedirs(base, exist_ok=True)
         if self.native and os.statvfs(base).f_flag & os.ST_NOEXEC:
             raise _error("unpack-failed", f"{base} is mounted noexec, and the SDK holds machine code")
         lock = os.open(f"{folder}.lock", os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
@@ -74,21 +75,17 @@ class SdkFinder:
         if os.path.lexists(folder):
             _check_private(folder)
             shutil.rmtree(folder)
-        os.mkdir(folder, PRIVATE)
+        os.mkdir(folder)
         try:
             content = self.archive.get_data(f"{self.archive.archive}/sdk.zip")
             with zipfile.ZipFile(io.BytesIO(content)) as sdk:
                 for name in sdk.namelist():  # relative and without "..": the builder wrote them
-                    os.makedirs(os.path.dirname(f"{folder}/{name}"), PRIVATE, exist_ok=True)
-                    with open(f"{folder}/{name}", "xb", opener=_private_file) as file:
+                    os.makedirs(os.path.dirname(f"{folder}/{name}"), exist_ok=True)
+                    with open(f"{folder}/{name}", "xb") as file:
                         file.write(sdk.read(name))
         except BaseException:
             shutil.rmtree(folder, ignore_errors=True)
             raise
-
-
-def _private_file(path: str, flags: int) -> int:
-    return os.open(path, flags, 0o600)
 
 
 def _base() -> str:

@@ -9,5 +9,5 @@ images: setup ## build dist/images/<name>.oci.tar
 images-lock: setup ## renew images/debian.lock
 	$(BIN)/python images/debian.py
 
-test-packages: setup ## test the built archives and images
-	PACKAGES=1 $(BIN)/pytest -q tests/packages
+test-packages: zipapps images ## test the built archives and images
+	EXECCRED_TEST_PACKAGES=1 $(BIN)/pytest -q tests/packages

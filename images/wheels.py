@@ -8,8 +8,8 @@ from pathlib import Path
 
 from layout import ROOT, fail, run
 
-# Folders and files that no flow of a plugin reads. PyYAML: the layer uses the pure loaders only.
-UNUSED = ("yaml/_yaml.*.so", "yaml/cyaml.py", "_yaml", "bin", ".lock", "*/tests", "*/test", "*/testing", "*/examples")
+# What no flow of a plugin reads. PyYAML: the layer uses the pure loaders only. AWS: the plugin uses botocore only.
+UNUSED = ("bin", ".lock", "yaml/_yaml.*.so", "yaml/cyaml.py", "_yaml", "boto3", "boto3-*", "s3transfer", "s3transfer-*")
 # Of botocore's 28 MB of service data: what signing in takes.
 SERVICES = ("sts", "sso", "sso-oidc", "eks", "signin")
 IN_DIST_INFO = ("METADATA", "licenses", "LICENSE*", "LICENCE*", "NOTICE*", "COPYING*", "AUTHORS*", "sboms")
@@ -47,7 +47,6 @@ def _slim(target: Path) -> None:
         if info / "METADATA" not in kept:
             fail(f"{info.name} holds no METADATA")
     unused += _unused_data(target / "botocore" / "data")
-    unused += [target / "boto3" / "data"]
     for path in unused:
         if path.is_dir():
             shutil.rmtree(path)

@@ -1,0 +1,120 @@
+"""The built archives and images, unpacked for tests, and runs of what is in them."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import shutil
+import subprocess
+import tarfile
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
+
+import pytest
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+ROOT = Path(__file__).parents[2]
+DIST = ROOT / "dist"
+READERS = ("secretreader", "kubeconfig-secretreader")
+PLUGINS = (*READERS, "aks", "eks", "gke")
+HOST = {"x86_64": "amd64", "aarch64": "arm64"}[os.uname().machine]
+TAGS = f"-cp311-linux_{os.uname().machine}"
+TOKEN = "token-of-the-spoke"
+
+
+class Result(NamedTuple):
+    """What a run left behind."""
+
+    status: int
+    out: str
+    err: str
+
+    @property
+    def code(self) -> str:
+        """The stable code of the error line; the error must be one line, with a hint at most, and no answer."""
+        assert not self.out, "a failure prints no answer"
+        first, *rest = self.err.splitlines()
+        assert "error: " in first
+        assert len(rest) < 2
+        return first.rpartition("[")[2].rstrip("]")
+
+
+def run(command: Sequence[str | Path], variables: Mapping[str, str] | None = None, **how: Any) -> Result:
+    """Run a command in an otherwise empty environment, from /, without stdin."""
+    how = {"cwd": "/", "stdin": subprocess.DEVNULL, "timeout": 100, "env": dict(variables or {}), **how}
+    done = subprocess.run([str(word) for word in command], check=False, capture_output=True, **how)
+    return Result(done.returncode, done.stdout.decode(), done.stderr.decode())
+
+
+def absent(what: str) -> NoReturn:
+    """Skip what needs a tool that is not here; in CI that is an error."""
+    if os.environ.get("CI") == "true":
+        pytest.fail(what)
+    pytest.skip(what)
+
+
+def archive(plugin: str) -> Path:
+    """Return the path of a plugin's zipapp."""
+    path = DIST / f"{plugin}-plugin{'' if plugin in (*READERS, 'eks') else TAGS}.pyz"
+    assert path.exists(), "run: make test-packages"
+    return path
+
+
+class OciImage:
+    """An OCI archive of ours, read as its specification says."""
+
+    def __init__(self, path: Path) -> None:
+        with tarfile.open(path) as archive_file:
+            self.members = archive_file.getmembers()
+            self.files = {member.name: archive_file.extractfile(member).read() for member in self.members}  # type: ignore[union-attr]
+        self.top = json.loads(self.files["index.json"])
+        self.index = self.blob(self.top["manifests"][0]["digest"])
+
+    def blob(self, digest: str) -> Any:
+        return json.loads(self.raw(digest))
+
+    def raw(self, digest: str) -> bytes:
+        return self.files["blobs/" + digest.replace(":", "/")]
+
+    def manifest(self, architecture: str) -> Any:
+        [entry] = [each for each in self.index["manifests"] if each["platform"]["architecture"] == architecture]
+        return self.blob(entry["digest"])
+
+    def config(self, architecture: str) -> Any:
+        return self.blob(self.manifest(architecture)["config"]["digest"])
+
+    def layer(self, architecture: str) -> tarfile.TarFile:
+        [layer] = self.manifest(architecture)["layers"]
+        return tarfile.open(fileobj=io.BytesIO(self.raw(layer["digest"])))
+
+    def unpack(self, architecture: str, target: Path) -> Path:
+        """Unpack the layer as a container runtime does: all modes as they are."""
+        with self.layer(architecture) as layer:
+            layer.extractall(target, filter="fully_trusted")
+        return target
+
+
+def image(plugin: str) -> OciImage:
+    """Return a plugin's image."""
+    path = DIST / "images" / f"{plugin}.oci.tar"
+    assert path.exists(), "run: make test-packages"
+    return OciImage(path)
+
+
+def copied(tree: Path, target: Path) -> Path:
+    """Copy a tree, so that a test may damage it."""
+    shutil.copytree(tree, target, symlinks=True)
+    return target
+
+
+def in_namespace(script: str, *words: str | Path) -> list[str]:
+    """Return a command that runs a shell script with mounts of its own; "$@" are `words`."""
+    if not shutil.which("unshare") or run(["unshare", "--user", "--map-root-user", "--mount", "true"], PATHS).status:
+        absent("unshare with user and mount namespaces is not allowed here")
+    return ["unshare", "--user", "--map-root-user", "--mount", "sh", "-ec", script, "sh", *map(str, words)]
+
+
+PATHS = {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin"}
