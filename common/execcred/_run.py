@@ -52,6 +52,7 @@ def respond(plugin: Plugin, arguments: Sequence[str], env: Env) -> str:
 
         return help_text(plugin) if "help" in line.admin else version_text(plugin)
     if line.words[:1] == ["install"]:
+        env.start(INTERACTIVE_TIMEOUT, False)  # a slow volume takes longer than a credential may
         return _install(line.words[1:])
     if line.words and " ".join(line.words) not in plugin.words:
         hint = f"accepted are flags and {', '.join(plugin.words) or 'no words'}; see --help"
@@ -165,6 +166,7 @@ def _internal(env: Env, error: BaseException) -> ExecCredError:
 
 def _report(env: Env, error: ExecCredError) -> int:
     hint = f"hint: {printable(error.hint, 500)}\n" if error.hint else ""
+    env.last_word.acquire()  # for good: of the deadline and what fails because of it, the first one speaks
     stderr(f"{env.prefix}error: {printable(error.message, 1000)} [{error.code}]\n{hint}")
     return error.exit_status
 
@@ -197,15 +199,18 @@ def _watch(env: Env) -> None:
 
     def report() -> None:
         error = TryAgain("deadline", f"gave up after the deadline while {env.step}", "try again, or raise --timeout")
-        os._exit(_report(env, error))
+        end(_report(env, error))
+
+    def end(status: int) -> None:
+        if "execcred._children" in sys.modules:
+            sys.modules["execcred._children"].end_children()
+        os._exit(status)
 
     def watch() -> None:
         while (left := env.remaining()) > 0:
             time.sleep(min(left, 0.25))
-        if "execcred._children" in sys.modules:
-            sys.modules["execcred._children"].end_children()
         _thread.start_new_thread(report, ())
         time.sleep(0.5)  # stderr may be stuck, too
-        os._exit(TryAgain.exit_status)
+        end(TryAgain.exit_status)
 
     _thread.start_new_thread(watch, ())
