@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import subprocess
@@ -68,4 +69,5 @@ def end_children() -> None:
     """Kill every child that still runs, with all that it started."""
     for child in _started:
         if child.poll() is None:
-            os.killpg(child.pid, signal.SIGKILL)
+            with contextlib.suppress(ProcessLookupError):  # another thread waits for it
+                os.killpg(child.pid, signal.SIGKILL)

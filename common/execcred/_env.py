@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import _thread
 import os
 import time
 
@@ -26,6 +27,7 @@ class Env:
         self.prefix = prefix
         self._end = time.monotonic() + TIMEOUT
         self._verbose = False
+        self.last_word = _thread.allocate_lock()
 
     def now(self) -> float:
         """Return epoch seconds."""
