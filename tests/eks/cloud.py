@@ -48,7 +48,8 @@ class Asked(NamedTuple):
 class Cloud:
     """The server; its fields say what it answers."""
 
-    def __init__(self, context: ssl.SSLContext | None = None) -> None:
+    def __init__(self, context: ssl.SSLContext | None = None, ca: str = "") -> None:
+        self.ca = ca
         self.asked: list[Asked] = []
         self.lifetime = 3600.0
         self.clock_offset = 0.0

@@ -130,6 +130,25 @@ def test_keys_in_the_environment_need_neither_sdk_nor_tls(bare: dict[str, str]) 
     assert modules & set(COSTLY) == set()
 
 
+@pytest.mark.parametrize("source", ["keys", "irsa"])
+def test_a_role_needs_no_sdk_where_the_environment_alone_decides(
+    bare: dict[str, str], tls_cloud: Cloud, tmp_path: Path, source: str
+) -> None:
+    variables = {**bare, "AWS_ENDPOINT_URL_STS": tls_cloud.url, "AWS_CA_BUNDLE": tls_cloud.ca}
+    (tmp_path / "token").write_text("jwt")
+    more = (
+        STATIC
+        if source == "keys"
+        else {"AWS_WEB_IDENTITY_TOKEN_FILE": str(tmp_path / "token"), "AWS_ROLE_ARN": ROLE + "irsa"}
+    )
+    modules = imported({**variables, **more}, *WHERE, "--role-arn", ROLES)
+    assert modules & set(COSTLY) == {"ssl", "socket"}
+    assert tls_cloud.actions()[-1] == "AssumeRole"
+    (tmp_path / ".aws").mkdir()
+    (tmp_path / ".aws/config").write_text("")
+    assert "botocore" in imported({**variables, **more}, *WHERE, "--role-arn", ROLES)
+
+
 @pytest.mark.parametrize("arguments", [("--help",), ("--version",)])
 def test_help_needs_no_sdk(bare: dict[str, str], arguments: tuple[str, ...]) -> None:
     assert imported(bare, *arguments) & set(COSTLY) == set()

@@ -24,13 +24,13 @@ def ask(variables: dict[str, str], folder: Path, cluster: str = "demo", role: st
     return run({**variables, "KUBERNETES_EXEC_INFO": info}, *arguments)
 
 
-def test_forty_clusters_of_one_role_cost_one_call(cloud: Cloud, tmp_path: Path) -> None:
-    variables = sts(cloud, tmp_path, **STATIC)
+def test_forty_clusters_of_one_role_cost_one_call(sts_cloud: Cloud, tmp_path: Path) -> None:
+    variables = sts(sts_cloud, tmp_path, **STATIC)
     with ThreadPoolExecutor(8) as pool:
         results = list(pool.map(lambda number: ask(variables, tmp_path / "c", f"c{number}"), range(40)))
     for number, result in enumerate(results):
         assert Token(result.answer["status"]["token"], cluster=f"c{number}").problem == ""
-    assert cloud.actions() == ["AssumeRole"]
+    assert sts_cloud.actions() == ["AssumeRole"]
 
 
 def test_the_same_parent_asking_again_for_the_same_server_fetches_anew(cloud: Cloud, tmp_path: Path) -> None:
@@ -73,15 +73,15 @@ def test_clusters_are_told_apart_also_where_the_client_sends_no_cluster_info(clo
     ],
 )
 def test_each_input_has_an_entry_of_its_own(
-    cloud: Cloud, tmp_path: Path, variables: dict[str, str], arguments: tuple[str, ...]
+    sts_cloud: Cloud, tmp_path: Path, variables: dict[str, str], arguments: tuple[str, ...]
 ) -> None:
     configure(tmp_path, credentials=keys_of("other"))
-    known = sts(cloud, tmp_path, **STATIC)
+    known = sts(sts_cloud, tmp_path, **STATIC)
     assert ask(known, tmp_path / "c", "a").status == 0
     assert ask({**known, **variables}, tmp_path / "c", "b", "target", *arguments).status == 0
-    assert len(cloud.asked) == 2
+    assert len(sts_cloud.asked) == 2
     assert ask(known, tmp_path / "c", "c").status == 0
-    assert len(cloud.asked) == 2
+    assert len(sts_cloud.asked) == 2
 
 
 def test_a_changed_aws_config_is_another_input_and_another_region_is_not(cloud: Cloud, tmp_path: Path) -> None:
@@ -94,11 +94,11 @@ def test_a_changed_aws_config_is_another_input_and_another_region_is_not(cloud: 
     assert len(cloud.asked) == 2
 
 
-def test_long_term_keys_and_tokens_are_never_on_disk(cloud: Cloud, tmp_path: Path) -> None:
+def test_long_term_keys_and_tokens_are_never_on_disk(sts_cloud: Cloud, tmp_path: Path) -> None:
     configure(tmp_path, credentials=keys_of("default"))
     folder = tmp_path / "c"
     first = run(environment(tmp_path), *WHERE, "--cache-dir", str(folder))
-    second = ask(sts(cloud, tmp_path, **STATIC), folder)
+    second = ask(sts(sts_cloud, tmp_path, **STATIC), folder)
     held = "".join([file.read_text() for file in folder.iterdir()])
     assert "secret-of-ASIAtarget" in held
     for secret in ("secret-of-AKIAdefault", "secret-of-AKIASTATIC"):

@@ -28,7 +28,8 @@ def configure(home: Path, config: str = "", credentials: str = "") -> None:
 
 
 def sts(cloud: Cloud, home: Path, **variables: str) -> dict[str, str]:
-    return environment(home, AWS_ENDPOINT_URL_STS=cloud.url, **variables)
+    trust = {"AWS_CA_BUNDLE": cloud.ca} if cloud.ca else {}
+    return environment(home, AWS_ENDPOINT_URL_STS=cloud.url, **trust, **variables)
 
 
 def keys_of(name: str) -> str:
@@ -83,38 +84,38 @@ def test_the_files_of_profiles_can_be_elsewhere(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("flag", ["--role-arn", "-r", "--role"])
-def test_a_role_is_assumed_with_external_id_and_session_name(cloud: Cloud, tmp_path: Path, flag: str) -> None:
+def test_a_role_is_assumed_with_external_id_and_session_name(sts_cloud: Cloud, tmp_path: Path, flag: str) -> None:
     named = ("--external-id", "abc:1", "--session-name", "kueue@hub")
-    result = run(sts(cloud, tmp_path, **STATIC), *WHERE, flag, ROLE + "target", *named)
+    result = run(sts(sts_cloud, tmp_path, **STATIC), *WHERE, flag, ROLE + "target", *named)
     signed_by(result, "ASIAtarget")
-    assert len(cloud.asked) == 1
-    assert cloud.asked[0].caller == "AKIASTATIC"
-    assert cloud.asked[0].query["ExternalId"] == "abc:1"
-    assert cloud.asked[0].query["RoleSessionName"] == "kueue@hub"
+    assert len(sts_cloud.asked) == 1
+    assert sts_cloud.asked[0].caller == "AKIASTATIC"
+    assert sts_cloud.asked[0].query["ExternalId"] == "abc:1"
+    assert sts_cloud.asked[0].query["RoleSessionName"] == "kueue@hub"
 
 
-def test_roles_are_assumed_in_turn_and_the_external_id_goes_to_the_last(cloud: Cloud, tmp_path: Path) -> None:
+def test_roles_are_assumed_in_turn_and_the_external_id_goes_to_the_last(sts_cloud: Cloud, tmp_path: Path) -> None:
     roles = f"{ROLE}hop,{ROLE}target"
-    result = run(sts(cloud, tmp_path, **STATIC), *WHERE, "--role-arn", roles, "-e", "abc")
+    result = run(sts(sts_cloud, tmp_path, **STATIC), *WHERE, "--role-arn", roles, "-e", "abc")
     signed_by(result, "ASIAtarget")
-    assert [(each.caller, each.query.get("ExternalId")) for each in cloud.asked] == [
+    assert [(each.caller, each.query.get("ExternalId")) for each in sts_cloud.asked] == [
         ("AKIASTATIC", None),
         ("ASIAhop", "abc"),
     ]
 
 
-def test_a_session_of_three_minutes_is_announced_two_minutes_ahead(cloud: Cloud, tmp_path: Path) -> None:
-    cloud.lifetime = 180
-    result = run(sts(cloud, tmp_path, **STATIC), *WHERE, "--role-arn", ROLE + "target")
+def test_a_session_of_three_minutes_is_announced_two_minutes_ahead(sts_cloud: Cloud, tmp_path: Path) -> None:
+    sts_cloud.lifetime = 180
+    result = run(sts(sts_cloud, tmp_path, **STATIC), *WHERE, "--role-arn", ROLE + "target")
     assert 110 < result.seconds_left <= 120
 
 
-def test_roles_are_asked_for_in_the_own_region_if_its_partition_fits(cloud: Cloud, tmp_path: Path) -> None:
+def test_roles_are_asked_for_in_the_own_region_if_its_partition_fits(sts_cloud: Cloud, tmp_path: Path) -> None:
     for own, asked in (("us-east-2", "us-east-2"), ("cn-north-1", "eu-west-1"), ("", "eu-west-1")):
-        cloud.asked.clear()
-        variables = sts(cloud, tmp_path, **STATIC, AWS_REGION=own)
+        sts_cloud.asked.clear()
+        variables = sts(sts_cloud, tmp_path, **STATIC, AWS_REGION=own)
         signed_by(run(variables, *WHERE, "--role-arn", ROLE + "target"), "ASIAtarget")
-        assert f"/{asked}/sts/" in cloud.asked[0].headers["authorization"]
+        assert f"/{asked}/sts/" in sts_cloud.asked[0].headers["authorization"]
 
 
 def test_a_profile_with_a_role_and_a_source_profile_chain(cloud: Cloud, tmp_path: Path) -> None:
@@ -135,18 +136,18 @@ def irsa(cloud: Cloud, home: Path) -> dict[str, str]:
     return sts(cloud, home, AWS_WEB_IDENTITY_TOKEN_FILE=str(home / "token"), AWS_ROLE_ARN=ROLE + "irsa")
 
 
-def test_web_identity_reads_its_token_file_each_time(cloud: Cloud, tmp_path: Path) -> None:
-    variables = irsa(cloud, tmp_path)
+def test_web_identity_reads_its_token_file_each_time(sts_cloud: Cloud, tmp_path: Path) -> None:
+    variables = irsa(sts_cloud, tmp_path)
     signed_by(run(variables, *WHERE), "ASIAirsa")
     (tmp_path / "token").write_text("jwt-2")
     signed_by(run(variables, *WHERE), "ASIAirsa")
-    assert [each.query["WebIdentityToken"] for each in cloud.asked] == ["jwt-1", "jwt-2"]
+    assert [each.query["WebIdentityToken"] for each in sts_cloud.asked] == ["jwt-1", "jwt-2"]
 
 
-def test_a_role_on_top_of_web_identity(cloud: Cloud, tmp_path: Path) -> None:
-    signed_by(run(irsa(cloud, tmp_path), *WHERE, "--role-arn", ROLE + "target"), "ASIAtarget")
-    assert cloud.actions() == ["AssumeRoleWithWebIdentity", "AssumeRole"]
-    assert cloud.asked[1].caller == "ASIAirsa"
+def test_a_role_on_top_of_web_identity(sts_cloud: Cloud, tmp_path: Path) -> None:
+    signed_by(run(irsa(sts_cloud, tmp_path), *WHERE, "--role-arn", ROLE + "target"), "ASIAtarget")
+    assert sts_cloud.actions() == ["AssumeRoleWithWebIdentity", "AssumeRole"]
+    assert sts_cloud.asked[1].caller == "ASIAirsa"
 
 
 def test_pod_identity_reads_its_token_file_each_time_and_goes_through_no_proxy(cloud: Cloud, tmp_path: Path) -> None:
