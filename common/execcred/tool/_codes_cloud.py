@@ -196,6 +196,9 @@ eg timedatectl status
 authority-invalid: --authority-host is no https URL.
 -> Write it like https://login.microsoftonline.com/.
 eg --authority-host=https://login.microsoftonline.us/
+browser-missing: --login=interactive needs a browser on this machine, and there is none.
+-> Use --login=devicecode, whose code can be typed in on another machine.
+eg aks-plugin --login=devicecode --client-id=80faf920-1908-4b52-b5ef-a8e7bedfc67a --tenant-id=TENANT_ID
 client-certificate-invalid: The client certificate file cannot be used; the error tells why.
 -> Name a PEM or PFX file with certificate and RSA key, and its password by variable.
 eg openssl pkcs12 -in spn.pfx -info -noout

@@ -41,9 +41,8 @@ class Document:
             return None
         if inner is None or not isinstance(inner.data, dict):
             return None
-        block = self.line((*path, "|"))  # known for block texts only: their lines are the file's
-        start = self.line(path)
-        inner.lines = {each: block + line if block > start else start for each, line in inner.lines.items()}
+        block = self.lines.get((*path, "|"), 0)  # of block texts: their lines are lines of the file
+        inner.lines = {each: block + line if block else self.line(path) for each, line in inner.lines.items()}
         inner.base = (*self.base, *path)
         return inner
 
@@ -78,7 +77,7 @@ def _parse(file: str, text: str) -> Iterator[Document]:
     if text.lstrip().startswith(("{", "[")):
         found, data = _json(file, text)
         if found:
-            yield Document(file, data, *_lines_of_json(text))
+            yield _located(Document(file, data, {}, json=True), text)
             return
     import yaml
 
@@ -117,17 +116,16 @@ def _json(file: str, text: str) -> tuple[bool, Any]:
         raise _bad(file, "it holds a number out of range") from None
 
 
-def _lines_of_json(text: str) -> tuple[dict[Path, int], bool]:
-    """Return the lines of valid JSON: YAML's parser knows them, once tabs, which only JSON takes, are blanks."""
+def _located(document: Document, text: str) -> Document:
+    """Fill in the lines of valid JSON: YAML's parser knows them, once tabs, which only JSON takes, are blanks."""
     import yaml
 
-    document = Document("", None, {}, json=True)
     try:
         node = yaml.compose(text.replace("\t", " "), _loader())
-        _Reader("", document).value(node, (), 0)
+        _Reader(document.file, document).value(node, (), 0)
     except (yaml.YAMLError, BadRequest, RecursionError):
-        return {}, True  # findings then name the field alone
-    return document.lines, True
+        document.lines = {}  # findings then name the field alone
+    return document
 
 
 class _Reader:

@@ -148,7 +148,9 @@ class Task:
         """Return the plugin's environment; raises BadRequest("setting-invalid")."""
         pairs = [item.partition("=") for item in self.settings.items("env")]
         if any(not name or not equals for name, equals, _ in pairs):
-            raise BadRequest("setting-invalid", "flag --env must be NAME=VALUE,NAME=VALUE")
+            raise BadRequest(
+                "setting-invalid", "flag --env must be NAME=VALUE,NAME=VALUE", "--env=AWS_REGION=eu-central-1"
+            )
         return {name: value for name, _, value in pairs}
 
     def exec_config(self) -> dict[str, Any]:

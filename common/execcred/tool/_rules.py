@@ -121,7 +121,7 @@ def types(entry: Entry) -> Iterator[Found]:
 
 def fields(entry: Entry) -> Iterator[Found]:
     """What the named consumer rejects, or silently ignores."""
-    known = (*EXEC_FIELDS, "config") if entry.kind == ARGOCD else EXEC_FIELDS
+    known = (*EXEC_FIELDS[:-1], "config") if entry.kind == ARGOCD else EXEC_FIELDS  # without interactiveMode
     rejects = entry.kind == KUEUE
     code, what = ("field-rejected", "stops Kueue") if rejects else ("field-ignored", "is ignored")
     for name in entry.config:
