@@ -1,4 +1,4 @@
-"""The images: what the specification wants, what a read-only volume needs, what scanners look for, both architectures."""
+"""The images: what the specification asks, what a read-only volume needs, what scanners look for, on both machines."""
 
 from __future__ import annotations
 
@@ -278,7 +278,8 @@ def test_the_arm64_interpreter_would_compile_the_same_bytecode(tmp_path: Path) -
     ]
     code = """
 import glob, marshal, os, sys
-sources = sorted(glob.glob(sys.argv[1] + "/app/execcred*/*.py") + glob.glob(sys.argv[1] + "/rt/lib/python3.11/[a-f]*.py"))
+patterns = ("/app/execcred*/*.py", "/rt/lib/python3.11/[a-f]*.py")
+sources = [path for pattern in patterns for path in sorted(glob.glob(sys.argv[1] + pattern))]
 for path in sources:
     folder, name = os.path.split(path)
     with open(path, "rb") as source, open(f"{folder}/__pycache__/{name[:-3]}.cpython-311.pyc", "rb") as compiled:
