@@ -140,7 +140,7 @@ class Identity:
         except (ValueError, RecursionError):
             info = None
         kind = info.get("type") if isinstance(info, dict) else None
-        if not isinstance(info, dict) or kind not in TYPES:
+        if not isinstance(info, dict) or not isinstance(kind, str) or kind not in TYPES:
             raise self.bad(f"is no Google credential; known types are {', '.join(TYPES)}")
         missing = [name for name in TYPES[kind] if not info.get(name)]
         if missing:

@@ -179,7 +179,9 @@ class Transport:
         try:
             parsed = parse_url(url)
         except ValueError:
-            raise self.identity.bad("holds a URL that is none") from None
+            parsed = None
+        if parsed is None or parsed.userinfo:
+            raise self.identity.bad("holds a URL that is none")
         proxy = env_proxy(parsed, self.env.variables) if parsed.scheme == "https" else ""
         try:
             self.proxy = parse_url(proxy).authority if proxy else ""

@@ -236,7 +236,7 @@ class MetadataServer(Http):
         self.says: list[Answer | None] = []
         self.expires_in: Any = 3599
         self.universe = ""
-        self.flavor = ("Metadata-Flavor: Google",)
+        self.flavor: tuple[str, ...] = ("Metadata-Flavor: Google",)
 
     def paths(self) -> list[str]:
         return [urlsplit(head.target).path.removeprefix("/computeMetadata/v1/") for head in self.asked]
