@@ -79,5 +79,5 @@ def test_an_unknown_code_names_the_nearest(given: str, nearest: str) -> None:
     ["no-colon\n-> x\neg y", "a: b\nx\neg y", "a: b\n-> x\ny", "a: b\n-> x", "a: b\n-> x\neg y\na: b\n-> x\neg y"],
 )
 def test_a_broken_catalogue_is_refused(text: str) -> None:
-    with pytest.raises(ValueError, match="bad entry|shorter"):
+    with pytest.raises(ValueError, match=r"bad entry|shorter"):
         read(text)

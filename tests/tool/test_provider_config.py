@@ -41,11 +41,9 @@ def config(plugin: str, consumer: str, *flags: str) -> dict[str, Any]:
     if consumer == "knative":
         data = data["knative_operator"]["multicluster"]["accessProvidersConfig"]
     if consumer == "argocd":
-        found: dict[str, Any] = json.loads(data["stringData"]["config"])["execProviderConfig"]
-        return found
+        return dict(json.loads(data["stringData"]["config"])["execProviderConfig"])
     assert len(data["providers"]) == 1
-    found = data["providers"][0]["execConfig"]
-    return found
+    return dict(data["providers"][0]["execConfig"])
 
 
 def arguments(plugin: str, consumer: str, *flags: str) -> list[str]:
