@@ -21,7 +21,7 @@ demo: setup ## get a credential through real clients on an embedded hub
 lint: setup ## format, lint, types, layers
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
-	$(BIN)/mypy common plugins/* tests demo bench images
+	$(BIN)/mypy common plugins/* tests demo bench images provider-configs
 	$(BIN)/lint-imports
 
 provider-configs: setup ## write provider-configs/ as `execcred provider-config` prints it
