@@ -132,8 +132,8 @@ def _words(body: bytes) -> list[str]:
     return [word for word in found if isinstance(word, str) and len(word) < 60 and word.replace("_", "").isalnum()]
 
 
-def unexpected(identity: Identity, error: Exception, asked: str) -> ExecCredError:
-    """Say what an exception of google-auth's means; `asked` is who answered last, "" for nobody yet."""
+def unexpected(identity: Identity, error: Exception, asked: str, place: str) -> ExecCredError:
+    """Say what an exception of google-auth's means; `asked` and `place` are who answered last, "" for nobody yet."""
     name = type(error).__name__
     if asked in ("", "subject") and "executable" in identity.subject:
         return ExecCredError(
@@ -147,4 +147,5 @@ def unexpected(identity: Identity, error: Exception, asked: str) -> ExecCredErro
             f"the subject token of {identity.where} cannot be read ({name})",
             "check credential_source of that file: file or url, format and subject_token_field_name",
         )
-    return ExecCredError("answer-invalid", f"{identity.where} gave no token ({name})", "check the credential file")
+    what = f"{place or identity.where} gave nothing that is a token ({name})"
+    return ExecCredError("answer-invalid", what, "check the URLs in the credential file, and the proxy")

@@ -54,7 +54,7 @@ def token_of(identity: Identity) -> Entry:
     except ExecCredError:
         raise
     except Exception as error:
-        raise unexpected(identity, error, transport.asked) from None
+        raise unexpected(identity, error, transport.asked, transport.place) from None
     return _entry(credentials, transport, env)
 
 
@@ -138,7 +138,7 @@ class Transport:
 
         self.identity, self.env = identity, identity.env
         self.skew = 0.0  # of this machine's clock, in seconds, positive when it is ahead
-        self.asked = ""  # who was asked last, as REFUSALS has it
+        self.asked = self.place = ""  # who was asked last, as REFUSALS has it and in words
         self.proxy = ""  # host:port
         self.session = requests.Session()
         self.session.trust_env = False  # no .netrc, no proxy but those below
@@ -154,22 +154,22 @@ class Transport:
         from google.auth.exceptions import TransportError
 
         host, proxy = self._host_and_proxy(url)
-        self.asked, place = self._asked(url, host)
+        self.asked, self.place = self._asked(url, host)
         proxies = {"https": proxy} if proxy else None
         for last in (False, True):
-            self.env.doing(f"asking {place}")
+            self.env.doing(f"asking {self.place}")
             left = max(self.env.remaining() - 0.3, 0.1)
             left = min(left, timeout) if isinstance(timeout, int | float) else left
             try:
                 answer = self._send(url, method, body, headers, left, proxies=proxies, **kwargs)
             except (TransportError, OSError) as error:
-                raise self._unreachable(place, host, error.__cause__ or error) from None
+                raise self._unreachable(host, error.__cause__ or error) from None
             self._note_clock(answer.headers.get("date"))
             if answer.status < 500 or last or self.env.remaining() < 1.5:
                 break
             time.sleep(0.3 + time.monotonic_ns() % 1000 / 2000)  # jitter
         if answer.status >= 300:
-            raise refused(self.asked, place, answer.status, answer.data, self.skew)
+            raise refused(self.asked, self.place, answer.status, answer.data, self.skew)
         return answer
 
     def _host_and_proxy(self, url: str) -> tuple[str, str]:
@@ -211,9 +211,10 @@ class Transport:
         except ValueError:
             return
 
-    def _unreachable(self, place: str, host: str, error: BaseException) -> ExecCredError:
+    def _unreachable(self, host: str, error: BaseException) -> ExecCredError:
         from requests import exceptions
 
+        place = self.place
         used = f"{self.ca}={self.session.verify}" if self.ca else "the CA certificates of Python's certifi"
         if isinstance(error, exceptions.SSLError):
             return ExecCredError(
