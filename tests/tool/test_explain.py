@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+import re
 
 import pytest
 
 from execcred.tool._catalogue import CATALOGUE, LINT, read
 from execcred.tool._explain import near
 from tool.codes import errors_in_code, findings_in_code
-from tool.support import printed, refused
+from tool.support import ROOT, printed, refused
 
 ERRORS = errors_in_code()
 FINDINGS = findings_in_code()
@@ -31,6 +32,15 @@ def test_every_lint_rule_is_explained_and_no_other() -> None:
 
 def test_nothing_is_explained_that_cannot_happen() -> None:
     assert set(CATALOGUE) - set(ERRORS) - FINDINGS == set()
+
+
+def test_every_code_in_a_plugins_readme_is_explained() -> None:
+    """The tables of errors begin each row with codes."""
+    for path in sorted((ROOT / "plugins").glob("*/README.md")):
+        section = path.read_text().partition("\n## Errors")[2].partition("\n## ")[0]
+        first = [line.split("|")[1] for line in section.splitlines() if line.startswith("| `")]
+        codes = {code for cell in first for code in re.findall(r"`([a-z0-9-]+)`", cell)}
+        assert codes <= set(CATALOGUE), path
 
 
 @pytest.mark.parametrize("code", sorted(CATALOGUE))

@@ -174,6 +174,8 @@ POSITIVE: list[tuple[str, str, list[dict[str, Any]]]] = [
     ("install-hint-missing", FIRST, [of_plugin(installHint=None)]),
     ("arguments-invalid", f"{FIRST}.args", [of_plugin(args=["--no-such-flag=1"])]),
     ("arguments-invalid", f"{FIRST}.args", [of_plugin(args=["--key="])]),
+    ("arguments-invalid", f"{FIRST}.args", [of_plugin(args=["--timeout=soon"])]),
+    ("arguments-invalid", f"{FIRST}.args", [of_plugin("eks", args=["eks", "get-tokens"])]),
     ("allow-server-missing", f"{FIRST}.args", [of_plugin("eks", args=["--api-version=v1"])]),
     ("allow-server-missing", f"{FIRST}.args", [of_plugin("gke", args=["--allow-server=*.gke.goog,*"])]),
     ("identity-unpinned", f"{FIRST}.args", [of_plugin(args=["--allow-namespace=*"])]),
@@ -261,6 +263,7 @@ NEGATIVE: list[tuple[str, list[dict[str, Any]]]] = [
     ("cluster-info-missing", [argocd("secretreader", "--without-cluster-info")]),
     ("cluster-info-missing", [argocd("gke", "--without-cluster-info")]),
     ("cluster-info-missing", [kubeconfig(command="gke-gcloud-auth-plugin", args=[], provideClusterInfo=None)]),
+    ("arguments-invalid", [of_plugin("eks", args=["eks", "get-token", "--cluster-name", "c", "--profile-args"])]),
     ("arguments-invalid", [of_plugin(command="/plugins/bin/another", args=["--no-such-flag=1"])]),
     ("allow-server-missing", [kubeconfig("eks", args=["--api-version=v1"])]),
     ("allow-server-missing", [of_plugin("eks", args=["--allow-server=*.eks.amazonaws.com"])]),
@@ -374,6 +377,12 @@ def test_a_config_map_with_a_provider_file_is_looked_into(tmp_path: Path) -> Non
     assert (found["code"], found["field"]) == ("interactive-mode-missing", f"data.provider-file.json.{FIRST}")
 
 
+def test_kueues_own_config_map_is_looked_into(tmp_path: Path) -> None:
+    inner = yaml.safe_dump(kueue({**provider(), "policy": "x"}))
+    data = {"apiVersion": "v1", "kind": "ConfigMap", "data": {"controller_manager_config.yaml": inner}}
+    assert [each["code"] for each in findings(*written(tmp_path, [data]))] == ["field-rejected"]
+
+
 def test_a_secret_is_looked_into_whether_it_is_encoded_or_not(tmp_path: Path) -> None:
     secret = argocd(installHint=None)
     plain = secret.pop("stringData")
@@ -415,7 +424,7 @@ def test_the_text_names_file_line_field_rule_and_remedy(tmp_path: Path) -> None:
     assert (done.returncode, done.stderr) == (1, b"")
     assert lines[0] == f"{path}:1: {FIRST}: installHint is missing [install-hint-missing]"
     assert lines[1] == f"  remedy: {LINT['install-hint-missing']['remedy']}"
-    assert lines[2] == "1 findings in 1 files"
+    assert lines[2] == "1 finding in 1 file"
 
 
 def test_no_findings_are_exit_status_zero() -> None:

@@ -204,6 +204,18 @@ def test_argo_cd_needs_the_plugin_in_both_of_its_workloads() -> None:
     assert kinds == [("StatefulSet", "argocd-application-controller"), ("Deployment", "argocd-server")]
 
 
+@pytest.mark.parametrize("flags", [("--for=kueue",), ("--for=argocd",), ("--for=knative",), ("--for=generic",)])
+def test_json_says_the_same_as_yaml(flags: tuple[str, ...]) -> None:
+    command = ("provider-config", "--plugin=eks", *flags)
+    assert json.loads(printed(*command, "--output=json")) == from_yaml(printed(*command))
+
+
+def test_json_of_several_manifests_is_a_list() -> None:
+    command = ("provider-config", "--plugin=secretreader", "--for=kueue", "--part=rbac")
+    data = json.loads(printed(*command, "--output=json"))
+    assert (data["kind"], data["items"]) == ("List", [from_yaml(each) for each in printed(*command).split("---\n")])
+
+
 @pytest.mark.parametrize(
     ("flags", "code"),
     [

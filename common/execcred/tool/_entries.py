@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from execcred._arguments import CommandLine, command_line
-from execcred._errors import ExecCredError
+from execcred._errors import ExecCredError, printable
+from execcred._settings import resolve
 
 from ._facts import SUBJECTS
 
@@ -38,10 +39,14 @@ class Entry:
         """Return the arguments taken apart by our plugin's own table, and what is wrong with them."""
         if not self.plugin:
             return CommandLine(), ""
+        plugin = SUBJECTS[self.plugin].plugin()
         try:
-            return command_line(SUBJECTS[self.plugin].plugin().settings, self.arguments), ""
+            line = command_line(plugin.settings, self.arguments)
+            resolve(plugin.settings, line, {}, {})
         except ExecCredError as error:
             return CommandLine(), f"{error.message}; {error.hint}"
+        words = " ".join(line.words)
+        return line, f"unknown word {printable(words, 60)!r}" if words not in ("", *plugin.words) else ""
 
     def variables(self) -> dict[str, str]:
         """Return the environment that the config sets, from either spelling."""

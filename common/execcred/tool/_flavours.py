@@ -4,24 +4,35 @@ from __future__ import annotations
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from typing import Any
 
     from ._provider_config import Task
+
+    # Documents, each with the lines of comment that stand above it in YAML.
+    Documents = list[tuple[dict[str, Any], list[str]]]
 
 CONFIG_MAP = "clusterprofile-provider-file"
 FILE_KEY = "provider-file.json"
 
 
 def write(task: Task, part: str) -> str:
-    """Return one part of what the consumer of `task` takes, as the text of a file."""
-    if part == "cluster-profile":
-        return _yaml(cluster_profile(task), f"What a producer writes for a cluster that {task.name} gives access to")
-    if part == "rbac":
-        return rbac(task)
-    if part in ("image-volume", "init-container"):
-        return patches(task, part)
-    special = {"kueue": kueue, "argocd": argocd, "knative": knative}.get(task.target)
-    return special(task) if special else _json(providers(task))
+    """Return one part of what the consumer of `task` takes, as the text of a file.
+
+    Raises BadRequest("combination-impossible").
+    """
+    makers = {
+        "cluster-profile": cluster_profile,
+        "rbac": rbac,
+        "image-volume": patches,
+        "init-container": patches,
+        "config": {"kueue": kueue, "argocd": argocd, "knative": knative}.get(task.target, provider_file),
+    }
+    found = makers[part](task)
+    if task.settings.text("output") == "json" or makers[part] is provider_file:
+        rows = [document for document, _ in found]
+        return _json(rows[0] if len(rows) == 1 else {"apiVersion": "v1", "kind": "List", "items": rows})
+    return "---\n".join([_yaml(document, comments) for document, comments in found])
 
 
 def _json(document: Any) -> str:
@@ -30,7 +41,7 @@ def _json(document: Any) -> str:
     return json.dumps(document, indent=2) + "\n"
 
 
-def _yaml(document: Any, *comments: str) -> str:
+def _yaml(document: Any, comments: Sequence[str]) -> str:
     import yaml
 
     class Dumper(yaml.SafeDumper):
@@ -55,7 +66,12 @@ def providers(task: Task) -> dict[str, Any]:
     return {"providers": [{"name": task.name, "execConfig": task.exec_config()}]}
 
 
-def kueue(task: Task) -> str:
+def provider_file(task: Task) -> Documents:
+    """Return the provider file."""
+    return [(providers(task), [])]
+
+
+def kueue(task: Task) -> Documents:
     """Return the part of Kueue's configuration; it decodes strictly, so nothing else may be in it."""
     old = task.settings.flag("credentials-providers")
     document = {
@@ -67,13 +83,13 @@ def kueue(task: Task) -> str:
         },
     }
     versions = "0.15 to 0.18" if old else "0.19 and newer"
-    return _yaml(
-        document,
-        f"Kueue {versions}: merge it into controller_manager_config.yaml of ConfigMap kueue-manager-config, restart.",
+    comment = (
+        f"Kueue {versions}: merge it into controller_manager_config.yaml of ConfigMap kueue-manager-config, restart."
     )
+    return [(document, [comment])]
 
 
-def argocd(task: Task) -> str:
+def argocd(task: Task) -> Documents:
     """Return a cluster Secret of Argo CD; `env` is a map there, and config exists from 3.5 on."""
     config = task.exec_config()
     for absent in ("interactiveMode", "provideClusterInfo", "env"):
@@ -101,39 +117,38 @@ def argocd(task: Task) -> str:
         },
     }
     versions = "3.5 and newer, which send cluster info" if task.cluster_info else "before 3.5: the flags say it all"
-    return _yaml(document, f"Argo CD {versions}.")
+    return [(document, [f"Argo CD {versions}."])]
 
 
-def knative(task: Task) -> str:
+def knative(task: Task) -> Documents:
     """Return values of the Knative Operator's chart, which mounts the image below the command's path."""
     plugin = {"name": task.subject.name, "image": task.image, "mountPath": task.mount}
     multicluster = {"enabled": True, "accessProvidersConfig": providers(task), "plugins": [plugin]}
-    return _yaml(
-        {"knative_operator": {"multicluster": multicluster}},
-        "Values of the Knative Operator's chart; each command must lie below a mountPath.",
-    )
+    comment = "Values of the Knative Operator's chart; each command must lie below a mountPath."
+    return [({"knative_operator": {"multicluster": multicluster}}, [comment])]
 
 
-def cluster_profile(task: Task) -> dict[str, Any]:
+def cluster_profile(task: Task) -> Documents:
     """Return a ClusterProfile that this configuration gives access to."""
     cluster: dict[str, Any] = {"server": task.server}
     if task.ca_data():
         cluster["certificate-authority-data"] = task.ca_data()
     if task.config():
         cluster["extensions"] = [{"name": "client.authentication.k8s.io/exec", "extension": task.config()}]
-    return {
+    document = {
         "apiVersion": "multicluster.x-k8s.io/v1alpha1",
         "kind": "ClusterProfile",
         "metadata": {"name": task.cluster, "namespace": task.namespace},
         "spec": {"displayName": task.cluster, "clusterManager": {"name": "fleet-admin"}},
         "status": {"accessProviders": [{"name": task.name, "cluster": cluster}]},
     }
+    return [(document, [f"What a producer writes for a cluster that {task.name} gives access to"])]
 
 
 # --- the pod ---
 
 
-def patches(task: Task, part: str) -> str:
+def patches(task: Task) -> Documents:
     """Return strategic merge patches that bring the plugin into the consumer's pods."""
     from execcred._errors import BadRequest
 
@@ -143,18 +158,18 @@ def patches(task: Task, part: str) -> str:
             "the Knative Operator's chart mounts the image itself",
             "its values (--part config) say it all",
         )
-    wanted = task.settings.text("workload")
+    part, wanted = task.settings.text("part"), task.settings.text("workload")
     since = "Kubernetes 1.35 and newer" if part == "image-volume" else "any Kubernetes"
-    comments = [f"{since}: kubectl patch {{}} -n {task.namespace} --patch-file FILE"]
+    comments = []
     if task.consumer.provider_file:
         comments.append(f"kubectl create configmap {CONFIG_MAP} -n {task.namespace} --from-file={FILE_KEY}=FILE")
         comments.append(f"Its container also needs --clusterprofile-provider-file=/config/{FILE_KEY} in args.")
-    texts = [
-        _yaml(_patch(task, part, *workload), comments[0].format(f"{workload[0].lower()} {workload[1]}"), *comments[1:])
-        for workload in task.consumer.workloads
-        if wanted in ("", workload[1])
-    ]
-    return "---\n".join(texts)
+    found: Documents = []
+    for kind, name, container in task.consumer.workloads:
+        if wanted in ("", name):
+            command = f"kubectl patch {kind.lower()} {name} -n {task.namespace} --patch-file FILE"
+            found.append((_patch(task, part, kind, name, container), [f"{since}: {command}", *comments]))
+    return found
 
 
 def _patch(task: Task, part: str, kind: str, name: str, container: str) -> dict[str, Any]:
@@ -195,7 +210,7 @@ def _installer(task: Task, volume: str) -> dict[str, Any]:
     }
 
 
-def rbac(task: Task) -> str:
+def rbac(task: Task) -> Documents:
     """Return what a reader needs on the hub: get on the Secrets of the consumer's own namespace, nothing else."""
     from execcred._errors import BadRequest
 
@@ -221,4 +236,4 @@ def rbac(task: Task) -> str:
         "subjects": subjects,
     }
     comment = "One resourceName for each cluster's Secret; without resourceNames, all of the namespace."
-    return _yaml(role, comment) + "---\n" + _yaml(binding)
+    return [(role, [comment]), (binding, [])]

@@ -34,7 +34,7 @@ def answer(arguments: Sequence[str], _: Env) -> tuple[str, int]:
     if settings.text("output") == "json":
         return _json(findings), bool(findings)
     lines = [line for finding in findings for line in _text(finding)]
-    return "\n".join([*lines, f"{len(findings)} findings in {len(files)} files", ""]), bool(findings)
+    return "\n".join([*lines, f"{_count(findings, 'finding')} in {_count(files, 'file')}", ""]), bool(findings)
 
 
 def known(file: str) -> list[Document]:
@@ -86,6 +86,10 @@ def lint(documents: Sequence[Document]) -> list[Finding]:
     findings += check_together(entries, profiles)
     order = {file: position for position, file in enumerate(dict.fromkeys(each.file for each in documents))}
     return sorted(findings, key=lambda each: (order[each.file], each.line, each.code))
+
+
+def _count(things: Sequence[object], word: str) -> str:
+    return f"{len(things)} {word}{'s' if len(things) != 1 else ''}"
 
 
 def _text(finding: Finding) -> list[str]:

@@ -27,6 +27,7 @@ TABLE = (
     PLUGIN,
     options.option("for", "who will run it", "choice", tuple(CONSUMERS)),
     options.option("part", "what of it to print", "choice", PARTS, "config"),
+    options.option("output", "json instead of YAML", "choice", ("text", "json"), "text"),
     options.option("name", "name of the access provider, as ClusterProfiles have it"),
     options.option("mount", "where the plugin's image, or the directory it is installed to, is mounted"),
     options.option("image", "reference of the plugin's image"),
