@@ -67,11 +67,11 @@ class World(Env):
         self.server = server
         place = path.removeprefix("/api/v1/namespaces/").replace("/secrets/", "/")
         if place not in self.secrets:
-            return Response(404, b"{}")
+            return Response(404, b"{}", {})
         data = {key: base64.b64encode(value).decode() for key, value in self.secrets[place].items()}
         body = json.dumps({"kind": "Secret", "type": self.type, "data": data}).encode()
         assert len(body) <= limit
-        return Response(200, body)
+        return Response(200, body, {})
 
     def debug(self, text: str) -> None:
         self.debugged.append(text)
