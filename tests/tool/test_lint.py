@@ -377,6 +377,29 @@ def test_a_config_map_with_a_provider_file_is_looked_into(tmp_path: Path) -> Non
     assert (found["code"], found["field"]) == ("interactive-mode-missing", f"data.provider-file.json.{FIRST}")
 
 
+@pytest.mark.parametrize("text", ["{{ .Values.x }}", "[", "a: b: c", "", "just text", "\t- x"])
+def test_texts_in_a_secret_that_are_no_documents_are_passed_over(tmp_path: Path, text: str) -> None:
+    secret = argocd()
+    secret["stringData"]["other"] = text
+    assert findings(*written(tmp_path, [secret])) == []
+
+
+def test_yaml_in_flow_style_is_read_as_what_it_is(tmp_path: Path) -> None:
+    path = tmp_path / "kueue.yaml"
+    path.write_text("{apiVersion: config.kueue.x-k8s.io/v1beta2, kind: Configuration, multiKueue: {}}")
+    assert findings(path) == []
+
+
+@pytest.mark.parametrize(
+    "value", ["017", "1:30", "0x1F", "1_000", "1e3", ".inf", "2026-01-31", "on", "~", "!!binary QQ=="]
+)
+def test_a_field_of_any_yaml_kind_is_read(tmp_path: Path, value: str) -> None:
+    path = tmp_path / "kueue.yaml"
+    path.write_text(yaml.safe_dump(kueue(provider(command="@"))).replace("'@'", value))
+    codes = [each["code"] for each in findings(path)]
+    assert codes[0] in ("command-missing", "command-relative")
+
+
 def test_kueues_own_config_map_is_looked_into(tmp_path: Path) -> None:
     inner = yaml.safe_dump(kueue({**provider(), "policy": "x"}))
     data = {"apiVersion": "v1", "kind": "ConfigMap", "data": {"controller_manager_config.yaml": inner}}

@@ -6,11 +6,12 @@ import ast
 import os
 import subprocess
 import sys
+from typing import NoReturn
 
 import pytest
 
-from execcred import __version__
-from execcred.tool._main import COMMANDS
+from execcred import Env, __version__
+from execcred.tool._main import COMMANDS, _run
 from tool.support import ROOT, printed, refused, run
 
 
@@ -70,6 +71,35 @@ def test_a_reader_that_goes_away_is_no_traceback() -> None:
     assert done.returncode == 1
     assert b"[stdout-closed]" in done.stderr
     assert b"Traceback" not in done.stderr
+
+
+class Words(list[str]):
+    """Arguments that raise when they are read."""
+
+    def __init__(self, error: BaseException) -> None:
+        super().__init__(["lint"])
+        self.error = error
+
+    def __getitem__(self, index: object) -> NoReturn:
+        raise self.error
+
+
+@pytest.mark.parametrize(
+    ("error", "status", "code"),
+    [
+        (KeyboardInterrupt(), 3, "interrupted"),
+        (RuntimeError("hunter2"), 1, "internal"),
+        (BrokenPipeError(), 1, "stdout-closed"),
+    ],
+)
+def test_whatever_is_raised_becomes_an_error_of_ours(
+    error: BaseException, status: int, code: str, capfd: pytest.CaptureFixture[str]
+) -> None:
+    assert _run(Words(error), Env({}, prefix="execcred: ")) == status
+    out, err = capfd.readouterr()
+    assert out == ""
+    assert err.splitlines()[0].endswith(f"[{code}]")
+    assert "hunter2" not in err
 
 
 def test_control_characters_of_arguments_do_not_reach_the_terminal() -> None:

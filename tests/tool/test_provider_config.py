@@ -222,6 +222,7 @@ def test_json_of_several_manifests_is_a_list() -> None:
         (("--plugin=eks",), "usage"),
         (("--for=kueue",), "usage"),
         (("--plugin=eks", "--for=kueue", "word"), "usage"),
+        (("--plugin=eks", "--for=kueue", "--profile-args", "--region=eu-central-1"), "usage"),
         (("--plugin",), "usage"),
         (("--plugin=foo", "--for=kueue"), "setting-invalid"),
         (("--plugin=eks", "--for=foo"), "setting-invalid"),
