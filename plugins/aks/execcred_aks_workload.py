@@ -80,6 +80,12 @@ def _server(login: Login) -> Server:
 
     url = parse_url(login.authority)
     proxy = env_proxy(url, login.env.variables)
+    try:
+        via = parse_url(proxy) if proxy else None
+    except ValueError:
+        via = None
+    if proxy and (via is None or via.scheme != "http"):
+        raise ExecCredError("proxy-failed", "HTTPS_PROXY is not an http:// URL", "no other kind is supported here")
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     path = trusted(login)
     try:
@@ -88,7 +94,7 @@ def _server(login: Login) -> Server:
         raise ExecCredError(
             "ca-invalid", f"{path} holds no CA certificates", "name a PEM file in SSL_CERT_FILE"
         ) from None
-    return Server(url, context, proxy=parse_url(proxy) if proxy else None)
+    return Server(url, context, proxy=via)
 
 
 def trusted(login: Login) -> str:

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import email.utils
+import ssl
+import subprocess
+import sys
 import time
 from typing import TYPE_CHECKING
 
@@ -168,6 +171,36 @@ def test_a_proxy_that_refuses_is_told(workload: dict[str, str], mode: str) -> No
     with ConnectProxy(refuse=407) as proxy:
         env = {**workload, "HTTPS_PROXY": proxy.url, "AZURE_AUTHORITY_HOST": "https://login.example.test/"}
         assert "HTTPS_PROXY" in run_plugin(*MODES[mode], env=env).failed(3, "proxy-failed")
+
+
+@pytest.mark.parametrize("proxy", ["https://127.0.0.1:1", "socks5://127.0.0.1:1", "http://LEAKED:x@h:99999", "http://"])
+def test_a_proxy_of_another_kind_is_told(workload: dict[str, str], proxy: str) -> None:
+    """It is not passed over, and its user name is not shown."""
+    env = {**workload, "HTTPS_PROXY": proxy, "AZURE_AUTHORITY_HOST": "https://login.example.test/"}
+    assert "http:// URL" in run_plugin(env=env).failed(1, "proxy-failed")
+
+
+TRUSTED = """
+import sys
+from execcred import Env
+from execcred._arguments import command_line
+from execcred._protocol import Request
+from execcred._settings import resolve
+from execcred_aks import PLUGIN, Login
+from execcred_aks_workload import trusted
+line = command_line(PLUGIN.settings, ["--login", "msi"])
+print(trusted(Login(Request("", False, None), resolve(PLUGIN.settings, line, {}, {}), Env({}))))
+"""
+
+
+def test_without_cas_of_the_system_there_are_those_of_mozilla(tmp_path: Path) -> None:
+    """An image has no folder of CAs; what is named then holds some."""
+    env = {"SSL_CERT_DIR": str(tmp_path), "SSL_CERT_FILE": str(tmp_path / "none")}
+    command = [sys.executable, "-c", TRUSTED]
+    done = subprocess.run(command, env=env, capture_output=True, text=True, check=True)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.load_verify_locations(done.stdout.strip())
+    assert len(context.get_ca_certs()) > 50
 
 
 @pytest.mark.parametrize(("minutes", "words"), [(15, "15 min ahead of"), (-30, "30 min behind")])
