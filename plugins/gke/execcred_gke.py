@@ -160,7 +160,6 @@ class Identity:
 
     def inputs(self) -> dict[str, str]:
         """Return everything that shapes the token, for the cache's key."""
-        import hashlib
         import os
 
         subject = self._read(str(self.subject["file"])) if self.subject.get("file") else b""
@@ -173,8 +172,8 @@ class Identity:
             "scopes": " ".join(SCOPES),
             "chain": ",".join(self.chain),
             "lifetime": str(self.lifetime if self.chain else ""),
-            "file": hashlib.sha256(self.raw).hexdigest(),
-            "subject": hashlib.sha256(subject).hexdigest(),
+            "file": self.raw.decode("latin-1"),  # the cache keeps no more of it than a hash
+            "subject": subject.decode("latin-1"),
             "machine": os.uname().nodename if local else "",
         }
 

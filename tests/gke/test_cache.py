@@ -20,7 +20,18 @@ if TYPE_CHECKING:
 
 # What a start must not load before it is known to be needed.
 HEAVY = (
-    *("google", "requests", "urllib3", "cryptography", "certifi", "ssl", "_ssl", "http.client", "urllib.request"),
+    *(
+        "google",
+        "requests",
+        "urllib3",
+        "cryptography",
+        "certifi",
+        "ssl",
+        "_ssl",
+        "_hashlib",
+        "http.client",
+        "urllib.request",
+    ),
     *("email", "asyncio", "logging", "subprocess", "inspect", "typing", "dataclasses", "argparse", "pathlib"),
     *("tempfile", "importlib.metadata", "importlib.resources", "concurrent.futures", "execcred_gke_google"),
 )
