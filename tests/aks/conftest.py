@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import logging
+import signal
+import subprocess
 from typing import TYPE_CHECKING
 
 import pytest
@@ -12,6 +15,17 @@ from fakes.pki import Authority
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
+
+
+@pytest.fixture(autouse=True)
+def untamed() -> Iterator[None]:
+    """Undo what `Env.tame` does to a process, as this one does not end with the answer."""
+    popen, last_resort, raising = subprocess.Popen, logging.lastResort, logging.raiseExceptions
+    handler = signal.getsignal(signal.SIGTERM)
+    yield
+    subprocess.Popen = popen  # type: ignore[misc]
+    logging.lastResort, logging.raiseExceptions = last_resort, raising
+    signal.signal(signal.SIGTERM, handler)
 
 
 @pytest.fixture(scope="session")
