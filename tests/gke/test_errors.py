@@ -221,6 +221,13 @@ def test_a_file_that_cannot_be_read_is_named(cloud: Cloud, tmp_path: Path, path:
     assert str(tmp_path) in error.message
 
 
+def test_gclouds_file_that_cannot_be_read_is_named_instead_of_passed_over(cloud: Cloud, tmp_path: Path) -> None:
+    (tmp_path / "application_default_credentials.json").mkdir()
+    error = refusal(cloud, {"CLOUDSDK_CONFIG": str(tmp_path)})
+    assert error.code == "file-unreadable"
+    assert "application_default_credentials.json" in error.message
+
+
 def test_a_subject_token_file_that_is_missing_is_named(cloud: Cloud) -> None:
     error = refusal(cloud, cloud.write(external_account({"file": "/nonexistent/token"})))
     assert error.code == "file-unreadable"
@@ -371,7 +378,7 @@ CODES_OF_FAULTS = (
 def test_a_token_endpoint_that_never_ends_meets_the_deadline(cloud: Cloud, authority: Authority, name: str) -> None:
     with FaultyServer(name, b" " * 500, authority=authority) as server:
         variables = cloud.write(service_account(token_uri=f"https://localhost:{server.port}/token"))
-        done = cloud.run("--timeout=3", variables=variables)
+        done = cloud.run(variables=variables)
     assert (done.stdout, done.returncode in (1, 3)) == ("", True)
     assert "localhost" in done.stderr
 

@@ -13,6 +13,7 @@ import pytest
 import execcred_gke
 from execcred import Env, ExecCredError, TryAgain
 from execcred._run import respond
+from fakes.listener import Listener, read_head
 from gke.cloud import Answer, Cloud, MetadataServer, answered, failed
 from unit.support import V1, V1BETA1, exec_info
 
@@ -230,6 +231,18 @@ def test_another_clouds_metadata_server_is_not_googles(server: MetadataServer, s
     with pytest.raises(ExecCredError, match=f"answered {status}") as caught:
         ask(Machine({"GCE_METADATA_IP": server.netloc}))
     assert caught.value.code == "credentials-none"
+
+
+def test_what_does_not_speak_http_is_no_metadata_server() -> None:
+    class Mail(Listener):
+        def handle(self, connection: socket.socket, number: int) -> None:  # noqa: ARG002  # the base class's
+            read_head(connection)
+            connection.sendall(b"220 mail.test ESMTP\r\n")
+
+    with Mail(None) as server, pytest.raises(ExecCredError) as caught:
+        ask(Machine({"GCE_METADATA_IP": server.netloc}))
+    assert caught.value.code == "credentials-none"
+    assert "does not speak HTTP" in caught.value.message
 
 
 def test_in_a_pod_a_refused_connection_is_tried_again_for_a_while(closed_port: str) -> None:
