@@ -89,7 +89,7 @@ def _load(identity: Identity) -> Any:
     elif "environment_id" in identity.subject:
         kind = "aws"
     module, constructor = CLASSES[kind]
-    # These three have no say in their scopes: consent, or the pool, gave them.
+    # A workforce login has no say in its scopes: consent gave them.
     scoped = {} if kind == "external_account_authorized_user" else {"scopes": list(SCOPES)}
     try:
         return getattr(import_module(module).Credentials, constructor)(identity.info, **scoped)
