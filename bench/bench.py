@@ -12,10 +12,12 @@ import subprocess
 import sys
 import tempfile
 from datetime import UTC, datetime
+from itertools import chain
 from pathlib import Path
 from statistics import median
 from typing import NamedTuple
 
+from clouds import Clouds
 from rows import Command, Row, World
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -41,13 +43,13 @@ class Figures(NamedTuple):
     bad: int
 
 
-def measure(commands: list[Command], within: list[str]) -> list[Figures]:
-    """Run `commands` in turn, in the namespace that the command prefix `within` makes."""
+def measure(commands: list[Command], within: list[str], runs: int) -> list[Figures]:
+    """Run `commands` in turn, `runs` times each, in the namespace that the command prefix `within` makes."""
     lines = [
         "\x1f".join([f"{name}={value}" for name, value in command.env.items()]) + "\x1e" + "\x1f".join(command.argv)
         for command in commands
     ]
-    worker = [*within, os.path.realpath(sys.executable), "-I", "-S", str(ROOT / "bench" / "measure.py"), str(RUNS)]
+    worker = [*within, os.path.realpath(sys.executable), "-I", "-S", str(ROOT / "bench" / "measure.py"), str(runs)]
     done = subprocess.run(worker, input="\n".join(lines), stdout=subprocess.PIPE, text=True, check=True)
     table = [[[int(word) for word in cell.split()] for cell in line.split("\t")] for line in done.stdout.splitlines()]
     figures = []
@@ -61,9 +63,10 @@ def measure(commands: list[Command], within: list[str]) -> list[Figures]:
 def line_of(row: Row, bare: Command) -> tuple[str, bool]:
     """Measure one row; return its line of the table and whether its bars hold."""
     peer = row.peer or bare
-    ours, theirs = measure([row.ours, peer], row.within)
+    runs = row.runs or RUNS
+    ours, theirs = measure([row.ours, peer], row.within, runs)
     if ours.bad or theirs.bad:
-        raise SystemExit(f"{row.what}: {ours.bad} of ours and {theirs.bad} of the peer's {RUNS} runs failed")
+        raise SystemExit(f"{row.what}: {ours.bad} of ours and {theirs.bad} of the peer's {runs} runs failed")
     wall, memory = ours.ms / theirs.ms, ours.mib / theirs.mib
     absent = row.peer is None and row.peer_name != "bare"
     wall_bar, memory_bar = (None, None) if absent else (row.wall_bar, row.memory_bar)
@@ -87,7 +90,7 @@ def line_of(row: Row, bare: Command) -> tuple[str, bool]:
 
 
 def main() -> int:
-    """Print and write the table; 1 when a bar does not hold."""
+    """Print and write the table; 1 when a bar does not hold. With words, print only rows that have one of them."""
     python = os.environ.get("BENCH_PYTHON") or os.path.realpath(sys.executable)
     bare = Command([python, "-I", "-S", "-c", "pass"], {})
     version = subprocess.run([python, "--version"], capture_output=True, text=True, check=True).stdout.strip()
@@ -95,13 +98,21 @@ def main() -> int:
     text = INTRO.format(runs=RUNS, machine=machine)
     print(text, end="")
     good = True
-    with tempfile.TemporaryDirectory() as folder, World(Path(folder), ROOT, python) as world:
-        for row in world.rows():
+    words = sys.argv[1:]
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        World(Path(folder), ROOT, python, RUNS) as world,
+        Clouds(world) as clouds,
+    ):
+        for row in chain(world.rows(), clouds.rows()):
+            if words and not any(word in row.what for word in words):
+                continue
             line, holds = line_of(row, bare)
             good = good and holds
             print(line, flush=True)
             text += line + "\n"
-    (ROOT / "bench" / "README.md").write_text(text)
+    if not words:
+        (ROOT / "bench" / "README.md").write_text(text)
     return 0 if good else 1
 
 

@@ -1,7 +1,8 @@
 """Runs commands in turn (A B A B …) and prints wall time, peak memory and exit status of each run.
 
 Run it with `-I -S`; it imports next to nothing, as a child's peak memory begins at that of the process that made it.
-Standard input: one command a line: NAME=VALUE parted by \\x1f, then \\x1e, then arguments parted by \\x1f.
+Standard input: one command a line: NAME=VALUE parted by \\x1f, then \\x1e, then arguments parted by \\x1f. "{pid}" is
+another number in each run; a variable with it names a directory, made before the run.
 """
 
 import os
@@ -24,7 +25,10 @@ def once(command: str) -> str:
 
 def timed(command: str) -> str:
     """Run one command with all streams to /dev/null."""
-    variables, _, arguments = command.partition("\x1e")
+    variables, _, arguments = command.replace("{pid}", str(os.getpid())).partition("\x1e")
+    for pair in command.partition("\x1e")[0].split("\x1f"):
+        if "{pid}" in pair:
+            os.mkdir(pair.partition("=")[2].replace("{pid}", str(os.getpid())), 0o700)
     argv = arguments.split("\x1f")
     env = dict([pair.split("=", 1) for pair in variables.split("\x1f") if pair])
     null = [(os.POSIX_SPAWN_OPEN, fd, os.devnull, os.O_RDWR, 0) for fd in (0, 1, 2)]

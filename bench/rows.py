@@ -36,13 +36,15 @@ class Row(NamedTuple):
     memory_bar: float | None = None
     other: Callable[[], tuple[str, bool]] | None = None
     within: list[str] = []  # noqa: RUF012  # never changed
+    runs: int = 0  # of this row, if not as many as of all
 
 
 class World:
     """Stand-in servers and files that both sides of a row use."""
 
-    def __init__(self, folder: Path, root: Path, python: str) -> None:
+    def __init__(self, folder: Path, root: Path, python: str, runs: int) -> None:
         self.folder = folder
+        self.runs = runs
         self.root = root
         self.python = python
         self.ca, context = authority()
@@ -97,16 +99,7 @@ class World:
 
     def readers(self) -> Iterator[Row]:
         """Secret readers, cold, one GET over TLS; in-cluster in a mount namespace of its own, as root only."""
-        ca = base64.b64encode(self.ca.encode()).decode()
-        kubeconfig = self.folder / "kubeconfig"
-        kubeconfig.write_text(
-            "apiVersion: v1\nkind: Config\ncurrent-context: hub\n"
-            f"clusters:\n- name: hub\n  cluster:\n    server: https://127.0.0.1:{self.hub.port}\n"
-            f"    certificate-authority-data: {ca}\n"
-            "contexts:\n- name: hub\n  context: {cluster: hub, user: me, namespace: fleet}\n"
-            "users:\n- name: me\n  user:\n    token: bench\n"
-        )
-        env = {"KUBERNETES_EXEC_INFO": self.exec_info({"clusterName": "spoke-1"}), "KUBECONFIG": str(kubeconfig)}
+        env = self.reader_env()
         ours, upstream = self.plugin("secretreader"), self.go("upstream-secretreader")
         peer = Command([upstream], env) if upstream else None
         yield Row("secretreader, kubeconfig", Command(ours, env), "upstream Go plugin", peer, 3.0, 0.7)
@@ -122,3 +115,16 @@ class World:
         within = ["unshare", "-m", "sh", "-c", script, "sh"]
         peer = Command([upstream], env) if upstream else None
         yield Row("secretreader, in-cluster", Command(ours, env), "upstream Go plugin", peer, 2.5, 0.7, within=within)
+
+    def reader_env(self) -> dict[str, str]:
+        """Return the environment of a reader whose hub a kubeconfig names."""
+        ca = base64.b64encode(self.ca.encode()).decode()
+        kubeconfig = self.folder / "kubeconfig"
+        kubeconfig.write_text(
+            "apiVersion: v1\nkind: Config\ncurrent-context: hub\n"
+            f"clusters:\n- name: hub\n  cluster:\n    server: https://127.0.0.1:{self.hub.port}\n"
+            f"    certificate-authority-data: {ca}\n"
+            "contexts:\n- name: hub\n  context: {cluster: hub, user: me, namespace: fleet}\n"
+            "users:\n- name: me\n  user:\n    token: bench\n"
+        )
+        return {"KUBERNETES_EXEC_INFO": self.exec_info({"clusterName": "spoke-1"}), "KUBECONFIG": str(kubeconfig)}

@@ -18,12 +18,18 @@ if TYPE_CHECKING:
 
 
 class StandIn:
-    """A server on loopback, over TLS if it has a certificate; counts what it answers."""
+    """A server on loopback, over TLS if it has a certificate; counts what it answers.
 
-    def __init__(self, answer: Answer, tls: ssl.SSLContext | None = None, delay: float = 0.0) -> None:
+    `proxied`: it is a proxy, too, and all tunnels end at itself; for clients that know one host name only.
+    """
+
+    def __init__(
+        self, answer: Answer, tls: ssl.SSLContext | None = None, delay: float = 0.0, *, proxied: bool = False
+    ) -> None:
         self.answer = answer
         self.tls = tls
         self.delay = delay
+        self.proxied = proxied
         self.requests: list[str] = []
         self._listener = socket.create_server(("127.0.0.1", 0), backlog=256)
         self.port = int(self._listener.getsockname()[1])
@@ -40,6 +46,10 @@ class StandIn:
     def _serve(self, connection: socket.socket) -> None:
         try:
             connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            if self.proxied:
+                while not connection.recv(4096).endswith(b"\r\n\r\n"):
+                    pass  # a client sends nothing more before it is answered
+                connection.sendall(b"HTTP/1.1 200 Connection established\r\n\r\n")
             if self.tls:
                 connection = self.tls.wrap_socket(connection, server_side=True)
             with connection, connection.makefile("rb") as reader:
@@ -62,11 +72,11 @@ class StandIn:
         self._listener.close()
 
 
-def authority() -> tuple[str, ssl.SSLContext]:
-    """Return a throw-away CA's PEM text and a server context for 127.0.0.1 and localhost."""
+def authority(*names: str) -> tuple[str, ssl.SSLContext]:
+    """Return a throw-away CA's PEM text and a server context for names, else for 127.0.0.1 and localhost."""
     ca = trustme.CA()
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    ca.issue_cert("127.0.0.1", "localhost").configure_cert(context)
+    ca.issue_cert(*(names or ("127.0.0.1", "localhost"))).configure_cert(context)
     return ca.cert_pem.bytes().decode(), context
 
 
