@@ -76,15 +76,16 @@ def _wheel(info: Path) -> dict[str, Any]:
 
 
 def _linked(app: Path) -> list[dict[str, Any]]:
-    """Name what wheels carry inside their machine code, which no scanner sees."""
-    parts = []
-    for path in sorted(app.rglob("_rust*.so")):
-        found = re.search(rb"OpenSSL (\d+\.\d+\.\d+) \d", path.read_bytes())
-        if found:
-            number = found[1].decode()
-            parts.append(_package("openssl", number, f"pkg:generic/openssl@{number}", "Apache-2.0", "in cryptography"))
-    bundled = sorted(app.rglob("libffi*.so*"))
-    return parts + [_package("libffi", "", "pkg:generic/libffi", "MIT", f"in cffi as {path.name}") for path in bundled]
+    """Name what lies inside the wheels' machine code, which no scanner sees: as the wheels' own bills (CycloneDX) say."""
+    parts = {}
+    for bill in sorted(app.glob("*.dist-info/sboms/*.json")):
+        for inner in json.loads(bill.read_bytes()).get("components", []):
+            name, number = inner["name"], inner.get("version", "")
+            locator = inner.get("purl", f"pkg:generic/{name}@{number}").partition("?")[0].partition("#")[0]
+            parts[locator] = _package(name, number, locator, "NOASSERTION", f"in {bill.parts[-3]}")
+    if any(app.glob("_cffi_backend*.so")):  # its wheel brings no bill
+        parts["libffi"] = _package("libffi", "", "pkg:generic/libffi", "MIT", "in cffi")
+    return [parts[locator] for locator in sorted(parts)]
 
 
 def _package(name: str, number: str, locator: str, licence: str, comment: str = "") -> dict[str, Any]:

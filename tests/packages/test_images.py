@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import hashlib
 import json
+import os
 import shutil
 import stat
 import subprocess
@@ -16,7 +17,7 @@ import pytest
 from spdx_tools.spdx.parser.parse_anything import parse_file
 from spdx_tools.spdx.validation.document_validator import validate_full_spdx_document
 
-from packages.built import DIST, HOST, PATHS, PLUGINS, READERS, ROOT, TOKEN, OciImage, absent, image, run
+from packages.built import DIST, HOST, PLUGINS, READERS, ROOT, TOKEN, OciImage, absent, image, run
 
 if TYPE_CHECKING:
     import tarfile
@@ -197,7 +198,7 @@ def test_the_bill_of_materials_is_valid_and_names_every_part(plugin: str, archit
         name, _, version = wheel.removesuffix(".dist-info").rpartition("-")
         assert f"pypi/{name.replace('_', '-').lower()}@{version}" in named
     if plugin in ("gke", "aks"):
-        assert any(name.startswith("generic/openssl@3") for name in named), "cryptography carries its own OpenSSL"
+        assert any(name.startswith("generic/openssl@") for name in named), "cryptography carries its own OpenSSL"
 
 
 @pytest.mark.parametrize(("plugin", "architecture"), BOTH)
@@ -277,9 +278,9 @@ def test_the_arm64_interpreter_would_compile_the_same_bytecode(tmp_path: Path) -
         home / "rt/bin/python3.11",
     ]
     code = """
-import glob, marshal, os, sys
-patterns = ("/app/execcred*/*.py", "/rt/lib/python3.11/[a-f]*.py")
-sources = [path for pattern in patterns for path in sorted(glob.glob(sys.argv[1] + pattern))]
+import marshal, os, sys
+folders = [sys.argv[1] + "/app/execcred", sys.argv[1] + "/rt/lib/python3.11"]
+sources = [f"{folder}/{name}" for folder in folders for name in sorted(os.listdir(folder)) if name.endswith(".py")][:60]
 for path in sources:
     folder, name = os.path.split(path)
     with open(path, "rb") as source, open(f"{folder}/__pycache__/{name[:-3]}.cpython-311.pyc", "rb") as compiled:
@@ -302,13 +303,7 @@ def test_an_image_built_elsewhere_is_the_same_file(tmp_path: Path) -> None:
     (elsewhere / ".cache/images").mkdir(parents=True)
     (elsewhere / ".cache/images/debian").symlink_to(ROOT / ".cache/images/debian")
     (elsewhere / ".cache/images/zig").symlink_to(ROOT / ".cache/images/zig")
-    variables = {
-        **PATHS,
-        "HOME": str(Path.home()),
-        "DIST": str(tmp_path / "dist"),
-        "PYTHONHASHSEED": "7",
-        "TZ": "Asia/Tokyo",
-    }
+    variables = {**os.environ, "DIST": str(tmp_path / "dist"), "PYTHONHASHSEED": "7", "TZ": "Asia/Tokyo"}
     done = run([sys.executable, elsewhere / "images/build.py", "secretreader"], variables, umask=0o077, timeout=600)
     assert done.status == 0, done.err
     built = tmp_path / "dist/images/secretreader.oci.tar"
@@ -324,12 +319,7 @@ def build_with(tmp_path: Path, change: str, *arguments: str) -> str:
     (elsewhere / ".cache/images").mkdir(parents=True)
     (elsewhere / ".cache/images/debian").symlink_to(ROOT / ".cache/images/debian")
     subprocess.run([sys.executable, "-c", f"import pathlib, re; {change}"], cwd=elsewhere, check=True)
-    variables = {
-        **PATHS,
-        "HOME": str(Path.home()),
-        "DIST": str(tmp_path / "dist"),
-        "DEBIAN_MIRRORS": "http://127.0.0.1:9",
-    }
+    variables = {**os.environ, "DIST": str(tmp_path / "dist"), "DEBIAN_MIRRORS": "http://127.0.0.1:9"}
     done = run([sys.executable, elsewhere / "images/build.py", *arguments], variables, timeout=600)
     assert done.status == 1
     assert "Traceback" not in done.err
