@@ -122,7 +122,7 @@ class Stage:
         info = exec_info(self.case, self.maker)
         if info is not None:
             made["KUBERNETES_EXEC_INFO"] = info
-        if self.vector.get("pod") and self.hub:
+        if "pod" in self.vector and self.hub:
             made |= {"KUBERNETES_SERVICE_HOST": self.hub.host, "KUBERNETES_SERVICE_PORT": str(self.hub.port)}
         return {name: os.fsdecode(value) if isinstance(value, bytes) else value for name, value in made.items()}
 
@@ -162,6 +162,8 @@ class Stage:
         process = self.vector.get("process", {})
         command = [*self._wrapped(process), *self.command(), *self.arguments]
         measured = {name: value for name, value in os.environ.items() if name.startswith("COVERAGE_")}
+        if process.get("read_only"):
+            measured = {}  # it could not write what it measured
         variables = {"PYTHONPATH": LOOPBACK_ONLY, **measured, **self.variables}
         started = time.monotonic()
         child = subprocess.Popen(

@@ -42,8 +42,10 @@ def test_as_an_executable(case: Case, authority: Authority, tmp_path: Path) -> N
     with Stage(case, authority, tmp_path) as stage:
         runs = case.vector.get("runs", 1)
         with ThreadPoolExecutor(runs) as pool:
-            for done in [each.result() for each in [pool.submit(stage.execute) for _ in range(runs)]]:
-                judge(stage, done)
+            results = [each.result() for each in [pool.submit(stage.execute) for _ in range(runs)]]
+        assert len({done.stdout for done in results}) == 1  # byte for byte, as clients compare certificates' texts
+        for done in results:
+            judge(stage, done)
 
 
 def judge(stage: Stage, done: Done) -> None:
@@ -121,7 +123,7 @@ def judge_servers(stage: Stage, expect: dict[str, Any]) -> None:
         asked = [f"{each.method} {each.path}" for each in stage.good_hub.requests]
         assert asked == expect["requests"] * stage.vector.get("runs", 1)
         assert {each.user for each in stage.good_hub.requests} <= {expect.get("as", "reader")}
-        assert len(asked) == stage.good_hub.connections
+        assert not asked or len(asked) == stage.good_hub.connections
     if "headers" in expect:
         assert stage.good_hub
         [request] = stage.good_hub.requests

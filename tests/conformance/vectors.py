@@ -60,6 +60,7 @@ class Maker:
         self.authority = authority
         self.words = {"ca": authority.pem, **words}  # what {dir}, {hub} … stand for
         self.secrets = {HUB_TOKEN}
+        self.certificates: dict[str, str] = {}
         self.now = time.time()
 
     def build(self, value: Any) -> Any:
@@ -150,7 +151,11 @@ class Maker:
     def _certificate(self, wanted: Json) -> str:
         """Make a client certificate: user, groups, key, starts, ends (seconds from now), chain."""
         wanted = {"user": "alice", "groups": [], **wanted}
-        return self.authority.client(wanted.pop("user"), *wanted.pop("groups"), **wanted).certificate
+        name = json.dumps(wanted)
+        if name not in self.certificates:  # one vector names it twice: as what is stored, and as what is expected
+            user, groups = wanted.pop("user"), wanted.pop("groups")
+            self.certificates[name] = self.authority.client(user, *groups, **wanted).certificate
+        return self.certificates[name]
 
     def _key(self, kind: str) -> str:
         return self.authority.client("whoever", key=kind).key
