@@ -15,9 +15,11 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
+from aks.servers import Entra
 from execcred import Env, ExecCredError
 from execcred._run import respond
 from fakes import Authority, ConnectProxy, FaultyServer, Identity, KubeServer
+from gke.cloud import MetadataServer
 
 from .vectors import HUB_TOKEN, Case, Json, Maker, exec_info, merged
 
@@ -61,6 +63,7 @@ class Stage:
     def __enter__(self) -> Self:
         with self.stack:
             self._start_hub()
+            self._start_cloud()
             self._start_proxy()
             self._write_files()
             self.variables = self._variables()
@@ -96,6 +99,13 @@ class Stage:
                 FaultyServer(wanted["fault"], raw, elsewhere, authority=self.maker.authority)
             )
         self.maker.words |= {"hub": self.hub.url, "hub_host": self.hub.host, "hub_port": self.hub.port}
+
+    def _start_cloud(self) -> None:
+        wanted = self.case.recipe.get("cloud")
+        if wanted:
+            server = MetadataServer() if wanted == "a Google metadata server" else Entra(self.maker.authority)
+            self.stack.enter_context(server)
+            self.maker.words |= {"cloud": server.url, "cloud_host": server.netloc}
 
     def _start_proxy(self) -> None:
         wanted = self.vector.get("proxy")
