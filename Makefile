@@ -2,7 +2,7 @@
 PYTHON ?= $(shell command -v python3.11 || command -v python3)
 BIN := .venv/bin
 
-.PHONY: help setup demo test lint lock clean provider-configs
+.PHONY: help setup demo test check coverage fuzz lint lock clean provider-configs
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
 
@@ -23,6 +23,26 @@ lint: setup ## format, lint, types, layers
 	$(BIN)/ruff check .
 	$(BIN)/mypy common plugins/* tests demo bench images provider-configs
 	$(BIN)/lint-imports
+
+# One worker per core; what must not run beside each other says so by its group.
+MEASURE := $(BIN)/coverage run -m pytest -q -n auto --dist loadgroup
+
+test: lint ## every test but those of the packages, with branch coverage
+	$(BIN)/coverage erase
+	$(MEASURE) --ignore tests/packages
+	$(BIN)/coverage combine -q
+	$(BIN)/coverage report
+
+check: lint test ## what CI runs
+
+coverage: setup ## branch coverage of layer and Secret readers by their own tests
+	$(BIN)/coverage erase
+	$(MEASURE) tests/unit tests/property tests/conformance
+	$(BIN)/coverage combine -q
+	$(BIN)/coverage report --include 'common/execcred/*.py,plugins/*secretreader/*.py'
+
+fuzz: setup ## a million random inputs, over all cores
+	cd tests && PYTHONPATH=. nice ../$(BIN)/python -m property.fuzz 1000000
 
 provider-configs: setup ## write provider-configs/ as `execcred provider-config` prints it
 	$(BIN)/python provider-configs/make.py
