@@ -53,8 +53,10 @@ def cached(
         env.debug(f"the cache is not used: {error.strerror or error}")
         return fetch()
     with store:
-        store.lock(env)
         entry = store.load(env)
+        if entry is None:
+            store.lock(env)
+            entry = store.load(env)  # who held the lock may have fetched it
         if entry is None:
             entry = fetch()
             store.save(entry, env)

@@ -234,10 +234,10 @@ def environment_keys(env: Env) -> Keys | None:
 
 
 def _expiration(text: str) -> float | None:
-    from datetime import UTC, datetime
-
     if not text:
         return None
+    from datetime import UTC, datetime
+
     try:
         moment = datetime.fromisoformat(text)
     except ValueError:

@@ -301,4 +301,4 @@ def test_a_lock_that_is_held_too_long_is_gone_without(tmp_path: Path) -> None:
         world.start(0.4, False)
         entry_of(tmp_path / "c").unlink()
         assert world.ask("https://b") == "secret-2"
-    assert any("going on without" in text for text in world.debugged)
+    assert any("going on without" in text for text in world.debugged), world.debugged
