@@ -42,6 +42,7 @@ SETTINGS = (
     Setting(GUARD, "let a profile choose role, external id, session name, AWS profile", kind="flag", guard=True),
     *CACHE_SETTINGS,
 )
+TOKEN_FILES = ("AWS_WEB_IDENTITY_TOKEN_FILE", "AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE")
 # Per setting: further characters, and lengths, as the IAM API reference has them.
 SHAPES = {"session-name": ("_+=,.@-", 2, 64), "external-id": ("_+=,.@:/-", 2, 1224)}
 
@@ -202,7 +203,8 @@ class Identity:
         for name in ("AWS_REGION", "AWS_DEFAULT_REGION"):
             inputs.pop(name, None)
         inputs |= {name: settings.text(name) for name in ("external-id", "session-name", "profile", "fips")}
-        inputs["files"] = "\n".join([_version_of(file) for file in self._files()])
+        tokens = [variables.get(name, "") for name in TOKEN_FILES]
+        inputs["files"] = "\n".join([_version_of(file) for file in (*self._files(), *tokens)])
         return {**inputs, "roles": ",".join(settings.items("role-arn")), "partition": partition}
 
 

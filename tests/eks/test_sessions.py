@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from eks.cloud import PLUGIN, ROLE, STATIC, Cloud, Result, Token, environment, exec_info, run
-from eks.test_sources import WHERE, configure, keys_of, mfa, sts
+from eks.test_sources import WHERE, configure, irsa, keys_of, mfa, sts
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -92,6 +92,16 @@ def test_a_changed_aws_config_is_another_input_and_another_region_is_not(cloud: 
     configure(tmp_path, "[default]\nregion = us-east-1\n")
     assert ask(known, tmp_path / "c", "c").status == 0
     assert len(cloud.asked) == 2
+
+
+def test_a_new_web_identity_token_is_another_input(cloud: Cloud, tmp_path: Path) -> None:
+    known = irsa(cloud, tmp_path)
+    for cluster in ("a", "b"):
+        assert ask(known, tmp_path / "c", cluster).status == 0
+    assert cloud.actions() == ["AssumeRoleWithWebIdentity", "AssumeRole"]
+    (tmp_path / "token").write_text("the token of another service account")
+    assert ask(known, tmp_path / "c", "c").status == 0
+    assert len(cloud.asked) == 4
 
 
 def test_long_term_keys_and_tokens_are_never_on_disk(sts_cloud: Cloud, tmp_path: Path) -> None:
