@@ -76,7 +76,7 @@ def _wheel(info: Path) -> dict[str, Any]:
 
 
 def _linked(app: Path) -> list[dict[str, Any]]:
-    """Name what lies inside the wheels' machine code, which no scanner sees: as the wheels' own bills (CycloneDX) say."""
+    """Name what lies inside the wheels' machine code, which no scanner sees, as their own CycloneDX bills say."""
     parts = {}
     for bill in sorted(app.glob("*.dist-info/sboms/*.json")):
         for inner in json.loads(bill.read_bytes()).get("components", []):
