@@ -232,7 +232,7 @@ def build(plugin: str, target: Path) -> str:
     trees = {architecture: tree(plugin, architecture) for architecture in MACHINES}
     images = [oci.Image(name, folder, f"/bin/{plugin}-plugin", labels(plugin)) for name, folder in trees.items()]
     archive = target / f"{plugin}.oci.tar"
-    digest = oci.write(archive, images, version())
+    digest = oci.write(archive, images, f"{plugin}-plugin:{version()}")
     for architecture, folder in trees.items():
         shutil.copyfile(
             folder / "lib" / f"{plugin}-plugin" / "sbom.spdx.json", target / f"{plugin}-{architecture}.spdx.json"

@@ -33,7 +33,7 @@ def module(plugin: str) -> str:
 def version() -> str:
     """Return the suite's version."""
     text = (ROOT / "common/execcred/_version.py").read_text()
-    found = re.search(r'"([^"]+)"', text)
+    found = re.search(r'^__version__ = "([^"]+)"$', text, re.MULTILINE)
     return found[1] if found else fail("common/execcred/_version.py holds no version")
 
 

@@ -17,6 +17,7 @@ import pytest
 from spdx_tools.spdx.parser.parse_anything import parse_file
 from spdx_tools.spdx.validation.document_validator import validate_full_spdx_document
 
+from execcred import __version__
 from packages.built import DIST, HOST, PLUGINS, READERS, ROOT, TOKEN, OciImage, absent, image, run
 
 if TYPE_CHECKING:
@@ -56,7 +57,8 @@ def test_the_config_starts_the_plugin_as_nobody_with_nothing_but_path(plugin: st
     assert settings["User"] == "65532:65532"
     assert settings["Env"] == ["PATH=/bin"]
     assert settings["Entrypoint"] == [f"/bin/{plugin}-plugin"]
-    assert settings["Labels"]["org.opencontainers.image.title"] == f"{plugin}-plugin"
+    named = [settings["Labels"][f"org.opencontainers.image.{label}"] for label in ("title", "version")]
+    assert named == [f"{plugin}-plugin", __version__]
     assert {name.rpartition(".")[2] for name in settings["Labels"]} >= {"title", "description", "version", "licenses"}
 
 
