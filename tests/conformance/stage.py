@@ -164,7 +164,9 @@ class Stage:
     def command(self) -> list[str]:
         name = self.case.plugin
         if COMMAND:
-            return [word.replace("{name}", name) for word in shlex.split(COMMAND)]
+            words = [word.replace("{name}", name) for word in shlex.split(COMMAND)]
+            # It runs in another folder, where a relative path would lead nowhere.
+            return [str(Path(word).absolute()) if "/" in word and Path(word).exists() else word for word in words]
         return [str(Path(sys.executable).with_name(f"{name}-plugin"))]
 
     def execute(self) -> Done:

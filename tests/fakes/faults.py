@@ -86,7 +86,7 @@ FAULTS: dict[str, Fault] = {
     "announces 10 GB": Fault(OK + b"Content-Length: 10000000000\r\n\r\n{body}", after="hang"),
     "sends one header of 10 MB": Fault(OK + b"X-Long: ", padding=10 * MIB),
     "sends headers for ever": Fault(OK, flood=b"X-More: and more\r\n"),
-    "sends chunks for ever": Fault(CHUNKED, flood=b"5\r\n     \r\n"),
+    "sends chunks for ever": Fault(CHUNKED, flood=b"400\r\n" + b" " * 1024 + b"\r\n"),
     "continues for ever": Fault(flood=b"HTTP/1.1 100 Continue\r\n\r\n"),
     # Framing, good
     "answers in chunks": Fault(CHUNKED + b"{chunks}0\r\n\r\n"),

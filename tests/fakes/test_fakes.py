@@ -71,9 +71,9 @@ def test_a_fault_that_does_not_end_keeps_its_client_waiting(name: str) -> None:
             with connect(server) as connection, pytest.raises(TimeoutError):
                 connection.recv(1)
         else:
-            got = ask(server, server.ca_pem, limit=400, seconds=0.6)
+            got = ask(server, server.ca_pem, limit=400 + 5 * len(fault.flood), seconds=0.6)
             if fault.flood:
-                assert got.count(fault.flood.strip()) > 3
+                assert got.count(fault.flood) > 3
             else:
                 assert (server.fill(fault.answer) + server.fill(fault.drip)).startswith(got)
     assert time.monotonic() - started < 3  # its end does not wait for anybody
