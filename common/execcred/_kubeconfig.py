@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
 SIZE_LIMIT = 1 << 20
 ALIAS_LIMIT = 100
+DEPTH_LIMIT = 50
 SECTIONS = ("clusters", "contexts", "users")
 
 
@@ -82,16 +83,21 @@ def _loader() -> Any:
     import yaml
 
     class Loader(yaml.BaseLoader):
-        """Makes no objects, follows no merge keys; a token of digits stays text. Counts aliases."""
+        """Makes no objects, follows no merge keys; a token of digits stays text. Counts aliases and depth."""
 
-        aliases = 0
+        aliases = depth = 0
 
         def compose_node(self, parent: Any, index: Any) -> Any:
             if self.check_event(yaml.AliasEvent):
                 self.aliases += 1
                 if self.aliases > ALIAS_LIMIT:
                     raise yaml.YAMLError("too many aliases")
-            return super().compose_node(parent, index)
+            self.depth += 1
+            if self.depth > DEPTH_LIMIT:  # PyYAML's own end comes late: its time grows with the square of the depth
+                raise RecursionError
+            node = super().compose_node(parent, index)
+            self.depth -= 1
+            return node
 
     Loader.add_implicit_resolver("tag:yaml.org,2002:null", re.compile(r"(?:~|null|Null|NULL|)$"), None)
     Loader.add_constructor("tag:yaml.org,2002:null", lambda *_: None)

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from ._urls import Url
 
 HEAD_LIMIT = 65536
+CHUNKS_LIMIT = 10_000  # of a few bytes each, an answer could go on for minutes before it is too large
 HALF = "the connection was closed in the middle of an answer"
 
 
@@ -179,8 +180,10 @@ def _chunk_size(line: bytes) -> int:
 
 def _chunked(reader: BufferedReader, take: Callable[[int], bytes], limit: int) -> bytes:
     body = bytearray()
+    count = 0
     while size := _chunk_size(reader.readline(1024)):
-        if len(body) + size > limit:
+        count += 1
+        if len(body) + size > limit or count > CHUNKS_LIMIT:
             raise ValueError(f"the answer is larger than {limit} bytes")
         chunk = take(size)
         if len(chunk) != size or take(2) != b"\r\n":

@@ -58,7 +58,7 @@ def credential(request: Request, settings: Settings, env: Env) -> Credential:
     namespace = namespace_of(hub, settings)
     secret = get_secret(hub, namespace, name, env)
     where = f"Secret {namespace}/{name}"
-    key = settings.text("key") or first_key(secret, where)
+    key = settings.text("key") or first_key(secret)
     fail = failure(f"key {key!r} of {where}")
     choice = kubeconfig.choose(
         kubeconfig.parse(value_of(secret, key, where), fail), settings.text("secret-context"), fail
@@ -80,16 +80,9 @@ def failure(where: str) -> Callable[[str], ExecCredError]:
     return fail
 
 
-def first_key(secret: Secret, where: str) -> str:
-    """Return the first of KEYS that the Secret has.
-
-    Raises ExecCredError("secret-key-missing").
-    """
-    for key in KEYS:
-        if key in secret.data:
-            return key
-    value_of(secret, KEYS[0], where)
-    return KEYS[0]
+def first_key(secret: Secret) -> str:
+    """Return the first of KEYS that the Secret has, the first of all when it has none."""
+    return next((key for key in KEYS if key in secret.data), KEYS[0])
 
 
 def credential_of(choice: Choice, fail: Callable[[str], ExecCredError]) -> Credential:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import base64
 import json
+import time
 from typing import Any
 
 import pytest
 
 from execcred import ExecCredError
-from execcred._kubeconfig import ALIAS_LIMIT, SIZE_LIMIT, choose, decoded, field, merge, parse, truth
+from execcred._kubeconfig import ALIAS_LIMIT, DEPTH_LIMIT, SIZE_LIMIT, choose, decoded, field, merge, parse, truth
 
 YAML = b"""\
 # a comment
@@ -143,6 +144,17 @@ def test_no_text_of_a_broken_kubeconfig_is_shown(content: bytes) -> None:
 
 def test_as_many_aliases_as_the_limit_are_fine() -> None:
     assert parse(b"a: &a x\nb: [" + b"*a ," * ALIAS_LIMIT + b"]", fail)["users"] == {}
+
+
+@pytest.mark.parametrize("levels", [1, DEPTH_LIMIT - 1, DEPTH_LIMIT, 100_000])
+def test_depth_is_limited_so_that_a_small_file_costs_little(levels: int) -> None:
+    text = b"a: " + b"[" * levels + b"]" * levels
+    started = time.process_time()
+    if levels < DEPTH_LIMIT:
+        assert parse(text, fail)["users"] == {}
+    else:
+        assert refused(text) == "it is nested too deep"
+    assert time.process_time() - started < 5
 
 
 def test_of_one_name_the_first_file_wins() -> None:
