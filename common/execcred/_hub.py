@@ -160,7 +160,7 @@ def _from_choice(choice: kubeconfig.Choice, source: str, env: Env) -> Hub:
     if not token and not certificate:
         raise fail("its user has neither a token nor a client certificate")
     server = _server(choice.cluster, pem(choice.cluster, "certificate-authority"), fail, env)
-    if certificate:
+    if certificate and server.context:
         from ._x509 import load_pair
 
         load_pair(server.context, certificate, key)
