@@ -131,7 +131,6 @@ def run(plugin: Plugin) -> Callable[[], NoReturn]:
         gc.disable()  # a short run only pays for it
         stdout = _guard_streams()
         env = Env(os.environ, terminal=os.isatty(0), prefix=f"{plugin.name}-plugin: ")
-        _watch(env)
         os._exit(_run(plugin, env, stdout))  # skips the interpreter's slow farewell
 
     return main
@@ -139,6 +138,9 @@ def run(plugin: Plugin) -> Callable[[], NoReturn]:
 
 def _run(plugin: Plugin, env: Env, stdout: int) -> int:
     try:
+        env.step = "starting the thread of the deadline"  # a pod's limit of processes may forbid it
+        _watch(env)
+        env.step = "starting"
         answer = respond(plugin, sys.argv[1:], env)
         env.step = "writing the answer"
         _write(stdout, answer)

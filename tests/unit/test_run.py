@@ -287,6 +287,19 @@ def test_an_image_like_place_is_enough(hub: KubeServer, tmp_path: Path) -> None:
     assert json.loads(done.stdout)["status"] == {"token": "t"}
 
 
+def test_a_limit_on_processes_is_an_error_and_no_traceback() -> None:
+    if not ROOT or not shutil.which("setpriv") or not shutil.which("prlimit"):
+        absent("needs root, setpriv and prlimit")
+    limited = ["prlimit", "--nproc=1:1", "setpriv", "--reuid", "65532", "--regid", "65532", "--clear-groups"]
+    command = [*limited, sys.executable, executable("secretreader"), "--version"]
+    bare = {"PYTHONPATH": LOOPBACK_ONLY, "PATH": os.environ["PATH"]}
+    done = subprocess.run(command, env=bare, capture_output=True, text=True, check=False, timeout=60)
+    if "Permission denied" in done.stderr:
+        absent("the environment is not readable for other users")
+    assert [done.stdout, done.returncode, "Traceback" in done.stderr] == ["", 1, False]
+    assert "unexpected RuntimeError while starting the thread of the deadline [internal]" in done.stderr
+
+
 def test_fifty_at_once_all_answer(config: dict[str, str], hub: KubeServer) -> None:
     before = len(hub.requests)
     with ThreadPoolExecutor(50) as pool:
