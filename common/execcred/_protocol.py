@@ -268,8 +268,9 @@ def jwt_claims(token: str) -> dict[str, Any]:
 
 def _claim(claims: dict[str, Any], name: str) -> float | None:
     value = claims.get(name)
-    fits = isinstance(value, int | float) and not isinstance(value, bool) and 0 < value < 1e11
-    return float(value) if fits else None  # type: ignore[arg-type]  # fits says that it is a number
+    if not isinstance(value, int | float) or isinstance(value, bool) or not value < 1e11:
+        return None
+    return float(max(value, 0))  # before 1970 is over like any other end, whatever a float can hold
 
 
 def _presigned_end(encoded: str) -> float | None:
