@@ -140,7 +140,9 @@ def resolve(
     values: dict[str, Value] = {}
     sources: dict[str, str] = {}
     guards = {
-        each.name: parse(each, line.admin[each.name], "") for each in table if each.guard and each.name in line.admin
+        each.name: parse(each, line.admin[each.name], f"flag --{each.name}")
+        for each in table
+        if each.guard and each.name in line.admin
     }
     for setting in table:
         admin = _from_admin(setting, line.admin, variables)

@@ -263,6 +263,7 @@ def test_a_list_is_separated_by_commas() -> None:
     ("arguments", "why"),
     [
         (["--scopes=,"], "flag --scopes is an empty list"),
+        (["--allow-server=,"], "flag --allow-server is an empty list"),
         (["--mode=loud"], "flag --mode must be one of off, warn"),
         (["--discover=maybe"], "flag --discover must be true or false"),
         (["--discover=ｔｒｕｅ"], "flag --discover must be true or false"),
