@@ -83,7 +83,7 @@ def _get(hub: Hub, path: str, headers: dict[str, str], env: Env) -> Response:
             f"{where} shows a certificate that is not trusted: {error.verify_message}",
             "correct certificate-authority or tls-server-name of the hub's kubeconfig",
         ) from None
-    except ssl.SSLEOFError:
+    except (ssl.SSLEOFError, ssl.SSLZeroReturnError):  # which one depends on the Python
         raise TryAgain(
             "hub-unreachable", f"{where} closed the connection", "try again; check network and proxy"
         ) from None
