@@ -210,7 +210,9 @@ class Stage:
             words = ["unshare", "--user", f"--map-user={process['uid']}", f"--map-group={process['uid']}"]
         if process.get("read_only"):
             words = ["unshare", "--user", "--map-root-user", "--mount"]
-            script += ["mount -o remount,bind,ro /", "mount --bind -o ro /tmp /tmp || true"]
+            # All of it, then /tmp in case it is another file system; and proof of it.
+            script += [f"mount --rbind {place} {place}; mount -o remount,bind,ro {place}" for place in ("/", "/tmp")]
+            script += [f"if touch {self.folder}/file 2>/dev/null; then exit 77; fi"]
         script += [f"exec {number}>&-" for number in process.get("closed", []) if number]
         script += ["exec 0<&-"] if 0 in process.get("closed", []) else []
         script += ["exec >/dev/full"] if process.get("stdout") == "full" else []
