@@ -187,7 +187,7 @@ def _fields(error: BaseException | None, profile: str, host: str) -> dict[str, s
     return {
         "name": str(known.get("profile", "")),
         "path": str(known.get("path") or getattr(error, "filename", None) or "a file"),
-        "host": host or _host_of(str(known.get("endpoint_url", ""))),
+        "host": host or host_of(str(known.get("endpoint_url", ""))),
         "reason": getattr(error, "strerror", None) or "cannot be read",
         "operation": str(getattr(error, "operation_name", "")),
         "profile": f" --profile {profile or os.environ.get('AWS_PROFILE', '')}".removesuffix(" --profile "),
@@ -197,5 +197,6 @@ def _fields(error: BaseException | None, profile: str, host: str) -> dict[str, s
     }
 
 
-def _host_of(url: str) -> str:
+def host_of(url: str) -> str:
+    """Return host and port of a URL, without its path and the password that may stand before them."""
     return url.partition("://")[2].partition("/")[0].rpartition("@")[2] or "the endpoint"

@@ -142,9 +142,9 @@ def _quote(text: str) -> str:
     """Percent-encode all but unreserved characters, as Signature Version 4 wants."""
     if UNRESERVED.issuperset(text):
         return text
-    return "".join(
-        [char if char in UNRESERVED else "".join([f"%{byte:02X}" for byte in char.encode()]) for char in text]
-    )
+    # A variable may hold any bytes; AWS says what it thinks of them.
+    encoded = text.encode("utf-8", "surrogateescape")
+    return "".join([chr(byte) if chr(byte) in UNRESERVED else f"%{byte:02X}" for byte in encoded])
 
 
 def _query(pairs: list[tuple[str, str]]) -> str:

@@ -76,7 +76,7 @@ class Sts:
         return self._ask(f"assuming role {role}", "AssumeRole", pairs, keys)
 
     def _ask(self, step: str, action: str, pairs: dict[str, str], keys: Keys | None) -> Keys:
-        from execcred_eks_errors import clock_wrong, explain, refused
+        from execcred_eks_errors import clock_wrong, explain, host_of, refused
 
         self.env.doing(step)
         body = form({"Action": action, "Version": "2011-06-15", **pairs})
@@ -88,7 +88,7 @@ class Sts:
         except OSError as error:
             proxied = server is not None and server.proxy and not isinstance(error, ValueError)
             failure = ProxyError() if proxied else error  # a refused certificate is a ValueError, too
-            raise explain(failure, step, host=self.url.partition("://")[2]) from None
+            raise explain(failure, step, host=host_of(self.url)) from None
         except ValueError:
             raise explain(ResponseParserError(), step) from None
         wrong = clock_wrong(self.env.now() - _date(answer.headers.get("date", ""), self.env.now()))
@@ -106,6 +106,8 @@ class Sts:
         names = ("AccessKeyId", "SecretAccessKey", "SessionToken", "Expiration")
         access, secret, session, end = [_between(text, name) for name in names]
         try:
+            if not (access and secret and session and end.endswith("Z")):
+                raise ValueError
             expires = datetime.fromisoformat(end).timestamp()
         except ValueError:
             raise explain(ResponseParserError(), step) from None
@@ -168,5 +170,5 @@ def _date(text: str, default: float) -> float:
         _, day, month, year, clock, _ = text.split()
         hours, minutes, seconds = [int(part) for part in clock.split(":")]
         return datetime(int(year), months.index(month) + 1, int(day), hours, minutes, seconds, tzinfo=UTC).timestamp()
-    except ValueError:
+    except (ValueError, OverflowError):
         return default

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import pytest
 import trustme
 
+import execcred_eks_sts
 from eks.cloud import ROLE, SECRET_TEXT, STATIC, Cloud, environment, run
 from eks.test_sources import WHERE, configure, irsa, keys_of, metadata, mfa, process_answer, script, signed_by, sso, sts
 
@@ -83,6 +84,41 @@ def test_a_wrong_clock_is_told_from_the_date_of_sts(
     result = run(sts(sts_cloud, tmp_path, **STATIC), *ASSUME)
     assert (result.code, result.status) == ("clock-wrong", 1)
     assert f"this machine's clock is {words} AWS's" in result.err
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        {"Expiration": "2099-01-01T00:00:00Z"},
+        {"AccessKeyId": "A", "SecretAccessKey": "S", "Expiration": "2099-01-01T00:00:00Z"},
+        {"AccessKeyId": "A", "SecretAccessKey": "S", "SessionToken": "T", "Expiration": "2099-01-01T00:00:00"},
+    ],
+    ids=str,
+)
+def test_half_an_answer_of_sts_signs_nothing(tls_cloud: Cloud, tmp_path: Path, answer: dict[str, str]) -> None:
+    tls_cloud.raw["AssumeRole"] = (200, "".join([f"<{name}>{text}</{name}>" for name, text in answer.items()]))
+    result = run(sts(tls_cloud, tmp_path, **STATIC), *ASSUME)
+    assert (result.code, result.status) == ("aws-bad-answer", 3)
+
+
+def test_a_date_of_sts_that_is_none_is_not_looked_at() -> None:
+    for date in ("", "soon", "sun, 29 nov 99999999999999999999 17:31:49 gmt", "sun, 99 nov 2026 17:31:49 gmt"):
+        assert execcred_eks_sts._date(date, 7.0) == 7.0
+
+
+def test_a_password_in_the_url_of_sts_is_not_shown(tmp_path: Path) -> None:
+    url = f"https://user:{SECRET_TEXT}@127.0.0.1:{closed_port()}"
+    result = run(environment(tmp_path, **STATIC, AWS_ENDPOINT_URL_STS=url), *ASSUME, "--log-level", "debug")
+    assert result.status == 3
+    assert "127.0.0.1" in result.err
+    assert SECRET_TEXT not in result.err
+
+
+@pytest.mark.parametrize("name", ["AWS_ROLE_ARN", "AWS_ROLE_SESSION_NAME"])
+def test_a_variable_that_is_not_utf8_is_for_sts_to_refuse(tls_cloud: Cloud, tmp_path: Path, name: str) -> None:
+    tls_cloud.refusals["AssumeRoleWithWebIdentity"] = (400, "ValidationError")
+    result = run({**irsa(tls_cloud, tmp_path), name: "r\udcff"}, *WHERE)
+    assert (result.code, result.status) == ("aws-refused", 1)
 
 
 def test_a_clock_that_is_a_little_off_is_fine(sts_cloud: Cloud, tmp_path: Path) -> None:
