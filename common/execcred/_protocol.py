@@ -247,7 +247,7 @@ def token_end(token: str) -> float | None:
     if not dot:
         return None
     try:
-        return _presigned_end(rest) if prefix == "k8s-aws-v1" else _claim(jwt_claims(token), "exp")
+        return _presigned_end(rest) if prefix == "k8s-aws-v1" else claimed_time(jwt_claims(token), "exp")
     except ValueError:
         return None
 
@@ -266,7 +266,8 @@ def jwt_claims(token: str) -> dict[str, Any]:
     return claims if isinstance(claims, dict) else {}
 
 
-def _claim(claims: dict[str, Any], name: str) -> float | None:
+def claimed_time(claims: dict[str, Any], name: str) -> float | None:
+    """Return a claim in epoch seconds, None when it is no time."""
     value = claims.get(name)
     if not isinstance(value, int | float) or isinstance(value, bool) or not value < 1e11:
         return None

@@ -74,7 +74,7 @@ FAULTS: tuple[tuple[str, type[ExecCredError], str, str, str], ...] = (
     ("PermissionError", FIX, "file-unreadable", "a file cannot be read", "on Arc, the user must be in group himds"),
     ("ServiceRequestError ServiceResponseError OSError", RETRY, "network", "no answer came", "{network}"),
     (
-        "DecodeError ValueError KeyError TypeError",
+        "DecodeError ValueError KeyError TypeError ArithmeticError",
         FIX,
         "answer-invalid",
         "the answer is not one of Entra ID",
@@ -151,7 +151,7 @@ class Wire:
 
         try:
             apart = self.env.now() - parsedate_to_datetime(date or "").timestamp()
-        except ValueError:
+        except (ValueError, OverflowError):
             return ""
         word = "ahead of" if apart > 0 else "behind"
         return f"this machine's clock is {abs(apart) / 60:.0f} min {word} the server's" if abs(apart) > 120 else ""

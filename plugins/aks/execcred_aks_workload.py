@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from execcred import ExecCredError, TryAgain
 from execcred._errors import printable
-from execcred._protocol import jwt_claims, rfc3339, token_end
+from execcred._protocol import claimed_time, jwt_claims, rfc3339, token_end
 from execcred_aks_errors import Wire, explained
 
 TYPE_CHECKING = False
@@ -36,7 +36,7 @@ def token_of(login: Login) -> tuple[str, float]:
     try:
         answer = _asked(login, server, wire, "&".join([f"{name}={_quoted(text)}" for name, text in form.items()]))
         return _granted(answer, login)
-    except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
+    except (OSError, ValueError, KeyError, TypeError, ArithmeticError, RecursionError) as error:
         raise explained(error, login, wire) from None
 
 
@@ -62,7 +62,10 @@ def _granted(body: bytes, login: Login) -> tuple[str, float]:
     import json
 
     answer: dict[str, Any] = json.loads(body)
-    token, end = str(answer["access_token"]), login.env.now() + float(answer["expires_in"])
+    token, seconds = answer["access_token"], float(answer["expires_in"])
+    if not isinstance(token, str) or not 0 <= seconds < 1e9:
+        raise ValueError("neither a token nor a time")
+    end = login.env.now() + seconds
     return token, min(token_end(token) or end, end)  # the earlier end is right also where clocks differ
 
 
@@ -122,7 +125,7 @@ def _assertion(login: Login) -> str:
     """Return the federated token, read anew; raises when it is none, is over, or is not valid yet."""
     token = login.read("federated-token-file").decode("utf-8", "replace").strip()
     where, now, claims = printable(login.text("federated-token-file")), login.env.now(), jwt_claims(token)
-    end, start = [_seconds(claims.get(name)) for name in ("exp", "nbf")]
+    end, start = [claimed_time(claims, name) for name in ("exp", "nbf")]
     if not claims:
         hint = "mount a projected service account token there"
         raise ExecCredError("federated-token-invalid", f"{where} holds no token ({len(token)} characters)", hint)
@@ -133,7 +136,3 @@ def _assertion(login: Login) -> str:
         message = f"the token in {where} is valid from {rfc3339(start)} only, in {start - now:.0f} s"
         raise TryAgain("federated-token-early", message, "correct this machine's clock")
     return token
-
-
-def _seconds(value: object) -> float | None:
-    return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None

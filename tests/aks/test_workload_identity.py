@@ -78,6 +78,7 @@ BAD_FILES: Mapping[str, tuple[Callable[[], str], int, str, str]] = {
     "expired": (lambda: federated(-90), 3, "federated-token-expired", "expired at 20"),
     "not yet valid": (lambda: federated(7200, starts=1000), 3, "federated-token-early", "is valid from 20"),
     "no token": (lambda: "LEAKED-content", 1, "federated-token-invalid", "holds no token (14 characters)"),
+    "over for ever": (lambda: federated(-(10**12)), 3, "federated-token-expired", "expired at 1970"),
     "empty": (lambda: "", 1, "federated-token-invalid", "holds no token (0 characters)"),
     "binary": (lambda: "\0LEAKED\x1b[31m", 1, "federated-token-invalid", "holds no token"),
 }
@@ -128,6 +129,11 @@ GARBAGE: Mapping[str, Answer] = {
     "an array": Answer(200, ["LEAKED"]),
     "null": Answer(200, None),
     "no end": Answer(200, {"access_token": "LEAKED"}),
+    "a null token": Answer(200, {"access_token": None, "expires_in": 3599}),
+    "an end that is none": Answer(200, {"access_token": "LEAKED", "expires_in": "nan"}),
+    "an end that never comes": Answer(200, {"access_token": "LEAKED", "expires_in": float("inf")}),
+    "an end beyond a float": Answer(200, {"access_token": "LEAKED", "expires_in": 10**400}),
+    "a date beyond all": Answer(400, b"LEAKED", {"Date": "Sun, 29 Nov 99999999999999999999 17:31:49 GMT"}),
     "a redirect": Answer(302, b"LEAKED", {"Location": "https://127.0.0.1:1/"}),
     "not UTF-8": Answer(200, b"\xff\xfe{"),
 }
