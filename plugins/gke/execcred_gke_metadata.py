@@ -53,7 +53,7 @@ class Metadata:
         try:
             answer = json.loads(body)
             token, seconds = answer["access_token"], float(answer["expires_in"])
-        except (ValueError, TypeError, KeyError, RecursionError):
+        except (ValueError, TypeError, KeyError, OverflowError, RecursionError):
             token, seconds = "", 0.0
         if not isinstance(token, str) or not token or not 0 <= seconds < FOR_EVER:
             hint = "check --metadata-host and what answers there"

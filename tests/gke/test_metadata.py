@@ -148,6 +148,7 @@ def test_a_refusal_is_told_at_once(server: MetadataServer, status: int, words: s
         {"access_token": "ya29.x", "expires_in": None},
         {"access_token": "ya29.x", "expires_in": -5},
         {"access_token": "ya29.x", "expires_in": 1e300},
+        {"access_token": "ya29.x", "expires_in": 10**400},
     ],
     ids=str,
 )
