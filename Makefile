@@ -4,7 +4,7 @@ BIN := .venv/bin
 
 .PHONY: help setup demo test check coverage fuzz lint lock clean provider-configs
 help: ## list the targets
-	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 18
 
 .venv/.ready: pyproject.toml requirements/all.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv .venv
@@ -47,7 +47,7 @@ fuzz: setup ## a million random inputs, over all cores
 provider-configs: setup ## write provider-configs/ as `execcred provider-config` prints it
 	$(BIN)/python provider-configs/make.py
 
-lock: ## renew requirements/ from pyproject.toml
+lock: setup ## renew requirements/ from pyproject.toml
 	requirements/lock.sh
 
 clean: ## remove what the targets made
