@@ -117,7 +117,7 @@ def test_every_plugins_page_has_its_parts_and_a_config_that_runs_this_plugin(pag
 def test_every_error_code_that_a_page_names_is_explained(page: Path) -> None:
     """Codes begin the rows below headings about errors, stand in brackets in error lines, and behind `explain`."""
     text = page.read_text()
-    codes = set(re.findall(r": error: .*\[([a-z0-9-]+)\]$|execcred explain ([a-z0-9-]+)", text, re.MULTILINE))
+    codes = set(re.findall(r": error: .*\[([a-z0-9-]+)\]$|execcred explain ([a-z][a-z0-9-]+)", text, re.MULTILINE))
     found = {code for pair in codes for code in pair if code}
     for section in re.split(r"^#+ ", text, flags=re.MULTILINE):
         if "rror" in section.partition("\n")[0]:
