@@ -96,6 +96,9 @@ def _matches(url: Url, pattern: str) -> bool:
     host = host.strip("[]")
     if "/" in host:
         return _in_network(url.host, host)
+    address = "0123456789."
+    if host.strip("*?.") and not host.strip(f"{address}*?") and url.host.strip(address):
+        return False  # 10.0.* is meant for addresses, not for the name 10.0.evil.example
     from fnmatch import fnmatchcase
 
     return fnmatchcase(url.host.rstrip("."), host.replace("[", "[[]"))
