@@ -60,6 +60,7 @@ def credential(request: Request, settings: Settings, env: Env) -> Credential:
     where = f"Secret {namespace}/{name}"
     key = settings.text("key") or first_key(secret)
     fail = failure(f"key {key!r} of {where}")
+    env.doing(f"reading the kubeconfig in key {key!r} of {where}")  # YAML of a megabyte may take up the deadline
     choice = kubeconfig.choose(
         kubeconfig.parse(value_of(secret, key, where), fail), settings.text("secret-context"), fail
     )

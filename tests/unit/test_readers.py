@@ -299,6 +299,12 @@ def test_an_empty_key_may_be_filled_later() -> None:
     assert refused_kubeconfig({"value": b""}).exit_status == 3
 
 
+def test_reading_the_kubeconfig_is_a_step_of_its_own_for_the_deadlines_error() -> None:
+    world = pod({"kueue/one": {"value": stored(TOKEN)}}, {"name": "one"})
+    assert read(world, plugin=KUBECONFIG_READER) == {"token": "abc"}
+    assert world.step == "reading the kubeconfig in key 'value' of Secret kueue/one"
+
+
 def test_the_context_may_be_chosen_by_profile_or_admin() -> None:
     body = json.loads(stored(TOKEN))
     body["users"].append({"name": "you", "user": {"token": "def"}})
