@@ -238,6 +238,8 @@ def clean_token(token: str) -> str:
                 f"not a token: character {position + 1} of {len(text)} is U+{ord(char):04X}, which no header can carry",
                 "store the bare token, as it is, once base64-encoded by the Secret's data",
             )
+    if text.startswith("ZXlK") and "." not in text:  # as every JWT begins once more in base64
+        raise ExecCredError("token-invalid", "not a token: a JWT in base64 once too often", "store the bare token")
     return text
 
 
