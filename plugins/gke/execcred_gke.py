@@ -131,6 +131,8 @@ class Identity:
             return self.env.read_file(path)
         except OSError as error:
             raise _unreadable(path, error) from None
+        except ValueError:  # JSON can hold characters that no path has
+            raise self.bad("names a file that cannot be one") from None
 
     def _parse(self) -> dict[str, Any]:
         import json

@@ -228,6 +228,12 @@ def test_gclouds_file_that_cannot_be_read_is_named_instead_of_passed_over(cloud:
     assert "application_default_credentials.json" in error.message
 
 
+@pytest.mark.parametrize("path", ["a\0b", "\ud800"])
+def test_a_subject_token_file_that_no_path_can_name_is_the_credential_files_fault(cloud: Cloud, path: str) -> None:
+    error = refusal(cloud, cloud.write(external_account({"file": path})))
+    assert (error.code, error.exit_status) == ("credential-file-invalid", 1)
+
+
 def test_a_subject_token_file_that_is_missing_is_named(cloud: Cloud) -> None:
     error = refusal(cloud, cloud.write(external_account({"file": "/nonexistent/token"})))
     assert error.code == "file-unreadable"

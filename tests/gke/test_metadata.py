@@ -305,3 +305,12 @@ def test_connect_gateway_is_allowed_by_its_host_only(server: MetadataServer) -> 
             with pytest.raises(ExecCredError, match=r"evil\.test"):
                 ask(machine, "--allow-server=*connectgateway.googleapis.com")
     assert len(server.asked) == 1
+
+
+def test_the_debug_log_tells_what_the_connect_gateway_asks_of_the_identity(
+    server: MetadataServer, capfd: pytest.CaptureFixture[str]
+) -> None:
+    gateway = "https://connectgateway.googleapis.com/v1/projects/1/locations/global/gkeMemberships/c"
+    machine = Machine({"GCE_METADATA_HOST": server.netloc, "KUBERNETES_EXEC_INFO": exec_info(None, gateway)})
+    assert ask(machine, "--log-level=debug")["token"]
+    assert "roles/gkehub.gatewayEditor" in capfd.readouterr().err
