@@ -144,6 +144,16 @@ def test_web_identity_reads_its_token_file_each_time(sts_cloud: Cloud, tmp_path:
     assert [each.query["WebIdentityToken"] for each in sts_cloud.asked] == ["jwt-1", "jwt-2"]
 
 
+def test_the_debug_log_tells_region_host_and_caller_and_no_secret(sts_cloud: Cloud, tmp_path: Path) -> None:
+    variables = irsa(sts_cloud, tmp_path)
+    result = run(variables, *WHERE, "--role-arn", ROLE + "target", "--log-level", "debug")
+    assert result.status == 0
+    for words in ("region eu-west-1 from flag", "STS host sts.eu-west-1.amazonaws.com", "assumed-role/target/"):
+        assert words in result.err
+    for secret in ("jwt-1", "secret-of-", "session/of", json.loads(result.out)["status"]["token"]):
+        assert secret not in result.err
+
+
 def test_a_role_on_top_of_web_identity(sts_cloud: Cloud, tmp_path: Path) -> None:
     signed_by(run(irsa(sts_cloud, tmp_path), *WHERE, "--role-arn", ROLE + "target"), "ASIAtarget")
     assert sts_cloud.actions() == ["AssumeRoleWithWebIdentity", "AssumeRole"]
