@@ -117,7 +117,7 @@ class _Store:
             value, expires, now = dict(entry["value"]), float(entry["expires"]), env.now()
             if not expires - MARGIN > now:  # also true of NaN
                 return None
-            if not all(isinstance(text, str) for text in value.values()):
+            if not value or expires > 1e11 or not all(isinstance(text, str) for text in value.values()):
                 raise TypeError
             if self._seen_until() > now:
                 env.debug("the same process asks again for the same server: taken for a 401, fetched anew")
@@ -125,7 +125,7 @@ class _Store:
             self._note(expires, now, os.O_APPEND)
         except FileNotFoundError:
             return None
-        except (OSError, ValueError, LookupError, TypeError, RecursionError):
+        except (OSError, ValueError, LookupError, TypeError, OverflowError, RecursionError):
             env.debug("a bad cache entry is not used")
             return None
         env.debug("from the cache")
