@@ -198,6 +198,7 @@ def _write(stdout: int, text: str) -> None:
 def _watch(env: Env) -> None:
     """End the process and its children at the deadline, also when DNS or an SDK is stuck."""
     import _thread
+    import posix
 
     def report() -> None:
         error = TryAgain("deadline", f"gave up after the deadline while {env.step}", "try again, or raise --timeout")
@@ -206,7 +207,7 @@ def _watch(env: Env) -> None:
     def end(status: int) -> None:
         if "execcred._children" in sys.modules:
             sys.modules["execcred._children"].end_children()
-        os._exit(status)
+        posix._exit(status)  # not by `os`, where a debugger's or tracer's hook would run beside the stuck thread
 
     def watch() -> None:
         while (left := env.remaining()) > 0:
