@@ -8,19 +8,19 @@ from pathlib import Path
 
 from layout import ROOT, fail, run
 
-# What no flow of a plugin reads. PyYAML: the layer uses the pure loaders only. AWS: the plugin uses botocore only.
+# What no flow of a plugin reads. AWS: the plugin uses botocore only.
 UNUSED = (
     "bin",
     ".lock",
     "certifi/tests",
-    "yaml/_yaml.*.so",
-    "yaml/cyaml.py",
     "_yaml",
     "boto3",
     "boto3-*",
     "s3transfer",
     "s3transfer-*",
 )
+# Of PyYAML the layer imports the scanner, the parser and the composer; without its __init__ nothing else is loaded.
+YAML_PARTS = ("composer", "error", "events", "nodes", "parser", "scanner", "tokens")
 # Of botocore's 28 MB of service data: what signing in takes.
 SERVICES = ("sts", "sso", "sso-oidc", "eks", "signin")
 IN_DIST_INFO = ("METADATA", "licenses", "LICENSE*", "LICENCE*", "NOTICE*", "COPYING*", "AUTHORS*", "sboms")
@@ -58,6 +58,7 @@ def _slim(target: Path) -> None:
         if info / "METADATA" not in kept:
             fail(f"{info.name} holds no METADATA")
     unused += _unused_data(target / "botocore" / "data")
+    unused += [path for path in target.glob("yaml/*") if path.suffix != ".py" or path.stem not in YAML_PARTS]
     for path in unused:
         if path.is_dir():
             shutil.rmtree(path)

@@ -13,8 +13,6 @@ if TYPE_CHECKING:
     from typing import Any
 
 SIZE_LIMIT = 1 << 20
-ALIAS_LIMIT = 100
-DEPTH_LIMIT = 50
 SECTIONS = ("clusters", "contexts", "users")
 
 
@@ -64,44 +62,15 @@ def _load(text: str, fail: Callable[[str], ExecCredError]) -> Any:
             raise fail("it is nested too deep") from None
         except ValueError:
             pass  # YAML's flow style looks like this too
-    import yaml
+    from ._yaml import YAMLError, load
 
     try:
-        return yaml.load(text, _loader())  # noqa: S506  # a loader that makes strings, lists and mappings only
+        return load(text)
     except RecursionError:
         raise fail("it is nested too deep") from None
-    except yaml.MarkedYAMLError as error:
-        line = error.problem_mark.line + 1 if error.problem_mark else 0
-        raise fail(f"it is not valid YAML, line {line}") from None
-    except (yaml.YAMLError, ValueError, TypeError):
-        raise fail("it is not valid YAML") from None
-
-
-def _loader() -> Any:
-    import re
-
-    import yaml
-
-    class Loader(yaml.BaseLoader):
-        """Makes no objects, follows no merge keys; a token of digits stays text. Counts aliases and depth."""
-
-        aliases = depth = 0
-
-        def compose_node(self, parent: Any, index: Any) -> Any:
-            if self.check_event(yaml.AliasEvent):
-                self.aliases += 1
-                if self.aliases > ALIAS_LIMIT:
-                    raise yaml.YAMLError("too many aliases")
-            self.depth += 1
-            if self.depth > DEPTH_LIMIT:  # PyYAML's own end comes late: its time grows with the square of the depth
-                raise RecursionError
-            node = super().compose_node(parent, index)
-            self.depth -= 1
-            return node
-
-    Loader.add_implicit_resolver("tag:yaml.org,2002:null", re.compile(r"(?:~|null|Null|NULL|)$"), None)
-    Loader.add_constructor("tag:yaml.org,2002:null", lambda *_: None)
-    return Loader
+    except YAMLError as error:
+        mark = getattr(error, "problem_mark", None)
+        raise fail(f"it is not valid YAML{f', line {mark.line + 1}' if mark else ''}") from None
 
 
 def _named(document: dict[str, Any], section: str, fail: Callable[[str], ExecCredError]) -> dict[str, dict[str, Any]]:

@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 
 from execcred import ExecCredError
-from execcred._kubeconfig import ALIAS_LIMIT, DEPTH_LIMIT, SIZE_LIMIT, choose, decoded, field, merge, parse, truth
+from execcred._kubeconfig import SIZE_LIMIT, choose, decoded, field, merge, parse, truth
+from execcred._yaml import ALIAS_LIMIT, DEPTH_LIMIT, NODE_LIMIT
 
 YAML = b"""\
 # a comment
@@ -109,6 +110,7 @@ REFUSED = {
     "an unknown directive": (b"%YAML 9.1\n---\na: b", "not valid YAML, line 1"),
     "alias bomb": (bomb(), "not valid YAML"),
     "aliases beyond the limit": (b"a: &a x\nb: [" + b"*a ," * (ALIAS_LIMIT + 1) + b"]", "not valid YAML"),
+    "nodes beyond the limit": (b"- a\n" * NODE_LIMIT, "not valid YAML"),
     "deep YAML": (b"- " * 20_000, "nested too deep"),
     "deep flow": (b"[" * 20_000, "nested too deep"),
     "deep JSON": (b'{"a":' * 100_000, "nested too deep"),
