@@ -19,8 +19,8 @@ UNUSED = (
     "s3transfer",
     "s3transfer-*",
 )
-# Of PyYAML the layer imports the scanner, the parser and the composer; without its __init__ nothing else is loaded.
-YAML_PARTS = ("composer", "error", "events", "nodes", "parser", "scanner", "tokens")
+# Of PyYAML the layer imports the scanner, the parser and the composer; with an empty __init__ nothing else is loaded.
+YAML_PARTS = ("__init__", "composer", "error", "events", "nodes", "parser", "scanner", "tokens")
 # Of botocore's 28 MB of service data: what signing in takes.
 SERVICES = ("sts", "sso", "sso-oidc", "eks", "signin")
 IN_DIST_INFO = ("METADATA", "licenses", "LICENSE*", "LICENCE*", "NOTICE*", "COPYING*", "AUTHORS*", "sboms")
@@ -59,6 +59,8 @@ def _slim(target: Path) -> None:
             fail(f"{info.name} holds no METADATA")
     unused += _unused_data(target / "botocore" / "data")
     unused += [path for path in target.glob("yaml/*") if path.suffix != ".py" or path.stem not in YAML_PARTS]
+    for init in target.glob("yaml/__init__.py"):
+        init.write_text("")
     for path in unused:
         if path.is_dir():
             shutil.rmtree(path)
