@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from execcred.tool._catalogue import LINT
-from execcred.tool._document import _parse
+from execcred.tool._document import parse_text
 from execcred.tool._lint import lint
 from tool.support import from_yaml, printed
 
@@ -63,7 +63,7 @@ def spoilt(draw: st.DrawFn) -> Any:
 @given(st.lists(spoilt(), min_size=1, max_size=2), st.booleans())
 def test_a_spoilt_document_never_crashes_and_each_finding_has_a_rule_and_a_line(data: list[Any], as_json: bool) -> None:
     texts = [json.dumps(each) if as_json else yaml.safe_dump(each) for each in data]
-    found = lint([document for text in texts for document in _parse("file", text)])
+    found = lint([document for text in texts for document in parse_text("file", text)])
     assert {each.code for each in found} <= set(LINT)
     assert all(each.line >= 1 and each.field and each.message for each in found)
 
@@ -71,6 +71,6 @@ def test_a_spoilt_document_never_crashes_and_each_finding_has_a_rule_and_a_line(
 @settings(max_examples=100, deadline=None)
 @given(JSON)
 def test_json_and_yaml_of_the_same_data_read_the_same(data: Any) -> None:
-    (first,) = _parse("file", json.dumps({"x": data}))
-    (second,) = _parse("file", yaml.safe_dump({"x": data}))
+    (first,) = parse_text("file", json.dumps({"x": data}))
+    (second,) = parse_text("file", yaml.safe_dump({"x": data}))
     assert first.data == second.data == {"x": data}

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from execcred import BadRequest
-from execcred.tool._document import _parse
+from execcred.tool._document import parse_text
 from execcred.tool._entries import find
 from execcred.tool._lint import lint
 from tool.support import ROOT
@@ -29,7 +29,7 @@ def examples(path: Path) -> list[tuple[str, str]]:
 def linted(block: str) -> list[str] | None:
     """Return findings in a block, None when it is of no format that lint knows, or a fragment with an ellipsis."""
     try:
-        documents = list(_parse("block", block))
+        documents = list(parse_text("block", block))
     except BadRequest:
         return None
     if not any(next(find(document), None) for document in documents):

@@ -36,7 +36,7 @@ class Document:
     def inner(self, path: Path, text: str) -> Document | None:
         """Return the document that a text field holds, with lines of this file; None when it holds none."""
         try:
-            inner = next(iter(_parse(self.file, text)), None)
+            inner = next(iter(parse_text(self.file, text)), None)
         except BadRequest:
             return None
         if inner is None or not isinstance(inner.data, dict):
@@ -65,7 +65,7 @@ def read_documents(file: str) -> list[Document]:
         raise _bad(file, f"byte {error.start} is not UTF-8 text") from None
     if not text.strip():
         raise _bad(file, "it is empty")
-    return list(_parse(file, text))
+    return list(parse_text(file, text))
 
 
 def _bad(file: str, what: str) -> BadRequest:
@@ -73,7 +73,11 @@ def _bad(file: str, what: str) -> BadRequest:
     return BadRequest("file-unusable", f"{printable(file)}: {what}", hint)
 
 
-def _parse(file: str, text: str) -> Iterator[Document]:
+def parse_text(file: str, text: str) -> Iterator[Document]:
+    """Yield the documents of a text; `file` is what errors call it.
+
+    Raises BadRequest("file-unusable").
+    """
     if text.lstrip().startswith(("{", "[")):
         found, data = _json(file, text)
         if found:
