@@ -14,7 +14,7 @@ from ._settings import Setting
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
     from typing import Any
 
     from ._env import Env
@@ -142,15 +142,24 @@ UNSUPPORTED = {
 
 def _from_choice(choice: kubeconfig.Choice, source: str, env: Env) -> Hub:
     fail = _failure(source)
+    for name, why in UNSUPPORTED.items():
+        if choice.user.get(name):
+            raise fail(f"its user has {name}, and {why}")
+    server, token = connection(choice, fail, env)
+    return Hub(source, server, token, kubeconfig.field(choice.context, "namespace", fail))
+
+
+def connection(choice: kubeconfig.Choice, fail: Callable[[str], ExecCredError], env: Env) -> tuple[Server, str]:
+    """Return the server of a kubeconfig's context, its client certificate loaded, and the token, "" for none.
+
+    File names in it must be absolute. Raises what `fail` makes, ExecCredError("certificate-invalid").
+    """
     user = choice.user
 
     def pem(entry: dict[str, Any], name: str) -> str:
         path = kubeconfig.field(entry, name, fail)
         return kubeconfig.decoded(entry, f"{name}-data", fail) or (_read(path, name, fail, env) if path else "")
 
-    for name, why in UNSUPPORTED.items():
-        if user.get(name):
-            raise fail(f"its user has {name}, and {why}")
     token_file = kubeconfig.field(user, "tokenFile", fail)
     token = kubeconfig.field(user, "token", fail)
     token = _header_safe(_read(token_file, "tokenFile", fail, env) if token_file else token, fail)
@@ -164,7 +173,7 @@ def _from_choice(choice: kubeconfig.Choice, source: str, env: Env) -> Hub:
         from ._x509 import load_pair
 
         load_pair(server.context, certificate, key)
-    return Hub(source, server, token, kubeconfig.field(choice.context, "namespace", fail))
+    return server, token
 
 
 def _server(cluster: Mapping[str, Any], ca: str, fail: Any, env: Env) -> Server:

@@ -12,7 +12,17 @@ if TYPE_CHECKING:
     from ._settings import Settings
     from .http import Response
 
-__all__ = ["HUB_SETTINGS", "NAMESPACE_SETTINGS", "Hub", "Secret", "find_hub", "get_secret", "namespace_of", "value_of"]
+__all__ = [
+    "HUB_SETTINGS",
+    "NAMESPACE_SETTINGS",
+    "Hub",
+    "Secret",
+    "ask",
+    "find_hub",
+    "get_secret",
+    "namespace_of",
+    "value_of",
+]
 
 BODY_LIMIT = 3 << 20  # a Secret's data may be 1 MiB, in base64, beside annotations of 256 KiB
 NAMESPACE_SETTINGS = (
@@ -62,21 +72,25 @@ def get_secret(hub: Hub, namespace: str, name: str, env: Env) -> Secret:
             raise BadRequest("secret-name-invalid", f"{printable(text, 80)!r} cannot be a {what}", "see RFC 1123")
     env.doing(f"asking the hub ({hub.source}) at {hub.server.url.authority} for Secret {namespace}/{name}")
     path = f"/api/v1/namespaces/{namespace}/secrets/{name}"
-    headers = {"Accept": "application/json", "User-Agent": "execcred"}
-    if hub.token:
-        headers["Authorization"] = f"Bearer {hub.token}"
-    response = _get(hub, path, headers, env)
+    response = ask(hub, path, env)
     if response.status != 200:
         raise _refusal(response.status, hub, namespace, name)
     return _secret(response.body, hub)
 
 
-def _get(hub: Hub, path: str, headers: dict[str, str], env: Env) -> Response:
+def ask(hub: Hub, path: str, env: Env, limit: int = BODY_LIMIT) -> Response:
+    """GET `path` of the hub, a body of at most `limit` bytes, and return the answer, whatever its status.
+
+    Raises ExecCredError("hub-tls" | "hub-bad-answer"), TryAgain("hub-unreachable").
+    """
     import ssl
 
+    headers = {"Accept": "application/json", "User-Agent": "execcred"}
+    if hub.token:
+        headers["Authorization"] = f"Bearer {hub.token}"
     where = f"the hub ({hub.source}) at {hub.server.url.authority}"
     try:
-        return env.get(hub.server, path, headers, BODY_LIMIT)
+        return env.get(hub.server, path, headers, limit)
     except ssl.SSLCertVerificationError as error:
         raise ExecCredError(
             "hub-tls",
@@ -105,7 +119,7 @@ def _get(hub: Hub, path: str, headers: dict[str, str], env: Env) -> Response:
 
 
 def _bad_answer(hub: Hub, what: str) -> ExecCredError:
-    message = f"the hub ({hub.source}) at {hub.server.url.authority} gave no Secret: {what}"
+    message = f"the hub ({hub.source}) at {hub.server.url.authority} gave no answer of Kubernetes: {what}"
     return ExecCredError("hub-bad-answer", message, "check that the hub's server URL is a Kubernetes API server's")
 
 
