@@ -13,10 +13,9 @@ import time
 from pathlib import Path
 from typing import Any
 
-ROOT = Path(__file__).resolve().parent.parent
-sys.path.insert(0, str(ROOT / "tests"))
+from execcred.conformance.fakes import Identity, KubeServer
 
-from fakes import Identity, KubeServer  # noqa: E402  # the tests' stand-ins, which are not installed
+ROOT = Path(__file__).resolve().parent.parent
 
 PLUGIN = Path(sys.executable).with_name("secretreader-plugin")
 EXEC_EXTENSION = "client.authentication.k8s.io/exec"

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from loopback.sitecustomize import leaves_loopback
+from execcred.conformance.loopback.sitecustomize import leaves_loopback
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

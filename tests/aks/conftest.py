@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from aks.servers import CLIENT, TENANT, Entra, Metadata, federated
-from fakes.pki import Authority
+from execcred.conformance.fakes.azure import CLIENT, TENANT, Entra, Metadata, federated
+from execcred.conformance.fakes.pki import Authority
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -11,10 +11,11 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from execcred.conformance import LOOPBACK_ONLY
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-LOOPBACK_ONLY = str(Path(__file__).parents[1] / "loopback")
 PATIENT = {"EXECCRED_TIMEOUT": "60"}  # test machines may be busy; "" brings the default back
 EXECUTABLE = str(Path(sys.executable).parent / "aks-plugin")
 

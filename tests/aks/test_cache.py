@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from aks.plugin import EXECUTABLE, exec_info, run_plugin
-from aks.servers import AKS, CLIENT, SECRET, TENANT, Entra, federated, token
+from execcred.conformance.fakes.azure import AKS, CLIENT, SECRET, TENANT, Entra, federated, token
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING
 import pytest
 
 from aks.plugin import run_plugin
-from aks.servers import CLIENT, SECRET, TENANT, Answer, Entra, federated, refusal
 from execcred import Env
 from execcred._run import respond
+from execcred.conformance.fakes.azure import CLIENT, SECRET, TENANT, Answer, Entra, federated, refusal
+from execcred.conformance.fakes.listener import Listener
+from execcred.conformance.fakes.pki import Authority
+from execcred.conformance.fakes.proxy import ConnectProxy
 from execcred_aks import PLUGIN
-from fakes.listener import Listener
-from fakes.pki import Authority
-from fakes.proxy import ConnectProxy
 
 if TYPE_CHECKING:
     import socket

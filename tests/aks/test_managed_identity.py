@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from aks.plugin import run_plugin
-from aks.servers import AKS, CLIENT, TENANT, Answer, Metadata
 from execcred._protocol import jwt_claims
-from fakes.proxy import ConnectProxy
+from execcred.conformance.fakes.azure import AKS, CLIENT, TENANT, Answer, Metadata
+from execcred.conformance.fakes.proxy import ConnectProxy
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

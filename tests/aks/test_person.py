@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from aks.plugin import exec_info, run_plugin
-from aks.servers import AKS, CLIENT, TENANT, Entra
 from execcred._protocol import jwt_claims
+from execcred.conformance.fakes.azure import AKS, CLIENT, TENANT, Entra
 
 if TYPE_CHECKING:
     from pathlib import Path

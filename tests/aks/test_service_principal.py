@@ -14,12 +14,12 @@ from cryptography.hazmat.primitives.serialization import pkcs12
 from cryptography.x509.oid import NameOID
 
 from aks.plugin import run_plugin, status_of
-from aks.servers import AKS, CLIENT, SECRET, TENANT, Asked, Entra, federated, refusal
 from execcred import Env, ExecCredError
 from execcred._protocol import jwt_claims
 from execcred._run import respond
+from execcred.conformance.fakes.azure import AKS, CLIENT, SECRET, TENANT, Asked, Entra, federated, refusal
+from execcred.conformance.fakes.pki import private_key
 from execcred_aks import PLUGIN
-from fakes.pki import private_key
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from aks.plugin import exec_info, run_plugin
-from aks.servers import AKS, CLIENT, SECRET, TENANT, Entra
 from execcred import Env, ExecCredError
 from execcred._arguments import command_line
 from execcred._protocol import Request
 from execcred._run import respond
 from execcred._settings import resolve
+from execcred.conformance.fakes.azure import AKS, CLIENT, SECRET, TENANT, Entra
 from execcred_aks import CLOUDS, NEEDS, PLUGIN, Login
 
 if TYPE_CHECKING:

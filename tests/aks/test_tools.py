@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from aks.plugin import run_plugin
-from aks.servers import AKS, CLIENT, TENANT, token
 from execcred._protocol import jwt_claims
+from execcred.conformance.fakes.azure import AKS, CLIENT, TENANT, token
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -10,10 +10,21 @@ from typing import TYPE_CHECKING
 import pytest
 
 from aks.plugin import exec_info, run_plugin, status_of
-from aks.servers import AKS, CLIENT, ISSUER, SUBJECT, TENANT, Answer, Entra, federated, refusal, token
 from execcred import Env, ExecCredError
 from execcred._protocol import jwt_claims
 from execcred._run import respond
+from execcred.conformance.fakes.azure import (
+    AKS,
+    CLIENT,
+    ISSUER,
+    SUBJECT,
+    TENANT,
+    Answer,
+    Entra,
+    federated,
+    refusal,
+    token,
+)
 from execcred_aks import PLUGIN
 
 if TYPE_CHECKING:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from fakes import Authority
+from execcred.conformance.fakes import Authority
 
 
 @pytest.fixture(scope="session")

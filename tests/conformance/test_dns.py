@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from fakes.kube_server import kubeconfig
+from execcred.conformance.cases import PLUGINS
+from execcred.conformance.fakes.kube_server import kubeconfig
+from execcred.conformance.stage import CAN_UNSHARE
 
-from .stage import CAN_UNSHARE, COMMAND
-from .vectors import PLUGINS
+from .commands import COMMAND
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -11,13 +11,15 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from .stage import CAN_UNSHARE, COMMAND, Done, Stage, parse_answer
-from .vectors import PLUGINS, Case, cases
+from execcred.conformance.cases import PLUGINS, Case, cases
+from execcred.conformance.stage import CAN_UNSHARE, Done, Stage, parse_answer
+
+from .commands import COMMAND, call, executable
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from fakes import Authority
+    from execcred.conformance.fakes import Authority
 
 CASES = cases()
 READERS = PLUGINS[:2]
@@ -32,17 +34,18 @@ def callable_here(case: Case) -> bool:
 @pytest.mark.parametrize("case", [case for case in CASES if callable_here(case)], ids=str)
 def test_as_a_function(case: Case, authority: Authority, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     with Stage(case, authority, tmp_path) as stage:
-        judge(stage, stage.call(capfd))
+        judge(stage, call(stage, capfd))
 
 
 @pytest.mark.parametrize("case", [case for case in CASES if case.vector.get("only") != "function"], ids=str)
 def test_as_an_executable(case: Case, authority: Authority, tmp_path: Path) -> None:
     if ("pod" in case.vector or {"uid", "read_only"} & case.vector.get("process", {}).keys()) and not CAN_UNSHARE:
         pytest.skip("user namespaces are not allowed here")
+    command = executable(case.plugin)
     with Stage(case, authority, tmp_path) as stage:
         runs = case.vector.get("runs", 1)
         with ThreadPoolExecutor(runs) as pool:
-            results = [each.result() for each in [pool.submit(stage.execute) for _ in range(runs)]]
+            results = [each.result() for each in [pool.submit(stage.execute, command) for _ in range(runs)]]
         assert len({done.stdout for done in results}) == 1  # byte for byte, as clients compare certificates' texts
         for done in results:
             judge(stage, done)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 import trustme
 
-from eks.cloud import Cloud
+from execcred.conformance.fakes.aws import Cloud
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -11,8 +11,9 @@ import boto3
 import pytest
 from moto.server import ThreadedMotoServer
 
-from eks.cloud import ROLE, STATIC, Cloud, Token, environment, exec_info, run
+from eks.cloud import environment, exec_info, run
 from eks.test_sources import WHERE, keys_of
+from execcred.conformance.fakes.aws import ROLE, STATIC, Cloud, Token
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

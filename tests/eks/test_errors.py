@@ -12,8 +12,9 @@ import pytest
 import trustme
 
 import execcred_eks_sts
-from eks.cloud import ROLE, SECRET_TEXT, STATIC, Cloud, environment, run
+from eks.cloud import environment, run
 from eks.test_sources import WHERE, configure, irsa, keys_of, metadata, mfa, process_answer, script, signed_by, sso, sts
+from execcred.conformance.fakes.aws import ROLE, SECRET_TEXT, STATIC, Cloud
 
 if TYPE_CHECKING:
     from pathlib import Path

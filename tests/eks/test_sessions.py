@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from eks.cloud import PLUGIN, ROLE, STATIC, Cloud, Result, Token, environment, exec_info, run
+from eks.cloud import PLUGIN, Result, environment, exec_info, run
 from eks.test_sources import WHERE, configure, irsa, keys_of, mfa, sts
+from execcred.conformance.fakes.aws import ROLE, STATIC, Cloud, Token
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -17,8 +17,8 @@ from botocore.endpoint_provider import EndpointProvider
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from eks.cloud import Token
 from execcred import ExecCredError
+from execcred.conformance.fakes.aws import Token
 from execcred_eks_sign import MAX_TOKEN, PARTITIONS, Keys, is_region, partition_of, presign, sts_host, token_of
 
 DATA = Path(botocore.__file__).parent / "data"

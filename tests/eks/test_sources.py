@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from eks.cloud import PLUGIN, ROLE, STATIC, Cloud, Result, environment, exec_info, run
+from eks.cloud import PLUGIN, Result, environment, exec_info, run
+from execcred.conformance.fakes.aws import ROLE, STATIC, Cloud
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from eks.cloud import STATIC, Token, environment, exec_info, run
+from eks.cloud import environment, exec_info, run
 from execcred import Env, ExecCredError
 from execcred._run import respond
+from execcred.conformance.fakes.aws import STATIC, Token
 from execcred_eks import PLUGIN, region_of_server
 
 if TYPE_CHECKING:

@@ -12,7 +12,8 @@ from typing import Any
 import pytest
 import trustme
 
-from eks.cloud import ROLE, STATIC, Cloud, Token, environment, run
+from eks.cloud import environment, run
+from execcred.conformance.fakes.aws import ROLE, STATIC, Cloud, Token
 from execcred_eks_sign import sts_host
 
 GO_BIN = Path(__file__).parents[2] / ".cache/go-bin"

@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from fakes import Authority, ConnectProxy
-from gke.cloud import HOSTS, Cloud, Google, MetadataServer, SubjectServer
+from execcred.conformance.fakes import Authority, ConnectProxy
+from execcred.conformance.fakes.google import HOSTS, Google, MetadataServer, SubjectServer
+from gke.cloud import Cloud
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

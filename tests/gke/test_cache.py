@@ -8,7 +8,15 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from gke.cloud import LAST, TARGET, Cloud, MetadataServer, authorized_user, external_account, service_account
+from execcred.conformance.fakes.google import (
+    LAST,
+    TARGET,
+    MetadataServer,
+    authorized_user,
+    external_account,
+    service_account,
+)
+from gke.cloud import Cloud
 from gke.test_sources import subject_file
 from unit.support import exec_info, executable, variables_for
 
@@ -16,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from gke.cloud import Google
+    from execcred.conformance.fakes.google import Google
 
 # What a start must not load before it is known to be needed.
 HEAVY = (

@@ -11,8 +11,8 @@ import pytest
 import execcred_gke
 from execcred import Env, ExecCredError
 from execcred._run import respond
-from fakes import FAULTS, Authority, ConnectProxy, FaultyServer
-from gke.cloud import (
+from execcred.conformance.fakes import FAULTS, Authority, ConnectProxy, FaultyServer
+from execcred.conformance.fakes.google import (
     AUDIENCE,
     HOSTS,
     SCOPES,
@@ -20,20 +20,18 @@ from gke.cloud import (
     STS_URI,
     TARGET,
     Answer,
-    Cloud,
     Json,
     MetadataServer,
     SubjectServer,
-    answered,
     api_error,
     authorized_user,
     external_account,
     external_user,
-    failed,
     impersonated,
     oauth_error,
     service_account,
 )
+from gke.cloud import Cloud, answered, failed
 from gke.test_sources import ALLOWED, executable, subject_file
 from unit.support import executable as executable_of
 from unit.support import variables_for

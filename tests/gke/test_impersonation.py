@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from gke.cloud import (
+from execcred.conformance.fakes.google import (
     EMAIL,
     IAM,
     LAST,
@@ -16,17 +16,16 @@ from gke.cloud import (
     ROBOT,
     SCOPES,
     TARGET,
-    Cloud,
     Json,
     MetadataServer,
     authorized_user,
     external_account,
     external_user,
-    failed,
     impersonated,
     impersonation_url,
     service_account,
 )
+from gke.cloud import Cloud, failed
 from gke.test_sources import ALLOWED, FEDERATED, USER, executable, subject_file
 
 if TYPE_CHECKING:

@@ -13,8 +13,9 @@ import pytest
 import execcred_gke
 from execcred import Env, ExecCredError, TryAgain
 from execcred._run import respond
-from fakes.listener import Listener, read_head
-from gke.cloud import Answer, Cloud, MetadataServer, answered, failed
+from execcred.conformance.fakes.google import Answer, MetadataServer
+from execcred.conformance.fakes.listener import Listener, read_head
+from gke.cloud import Cloud, answered, failed
 from unit.support import V1, V1BETA1, exec_info
 
 if TYPE_CHECKING:

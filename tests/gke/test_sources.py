@@ -11,16 +11,14 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from gke.cloud import (
+from execcred.conformance.fakes.google import (
     ROBOT,
     SCOPES,
     TARGET,
     Answer,
-    Cloud,
     Json,
     MetadataServer,
     SubjectServer,
-    answered,
     authorized_user,
     external_account,
     external_user,
@@ -29,6 +27,7 @@ from gke.cloud import (
     service_account,
     unbase64,
 )
+from gke.cloud import Cloud, answered
 
 if TYPE_CHECKING:
     from pathlib import Path

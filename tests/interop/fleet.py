@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import pytest
 
+from execcred.conformance import LOOPBACK_ONLY
 from interop.cluster import ApiServer, Json, b64, kubeconfig, until
 
 if TYPE_CHECKING:
@@ -35,7 +36,7 @@ def absent(what: str) -> NoReturn:
 def bare_environment() -> dict[str, str]:
     """Return what every child needs: no proxies and hubs of ours, loopback only, coverage if it runs."""
     measured = {name: value for name, value in os.environ.items() if name.startswith("COVERAGE_")}
-    return {"PATH": os.environ["PATH"], "PYTHONPATH": str(ROOT / "tests/loopback"), **measured}
+    return {"PATH": os.environ["PATH"], "PYTHONPATH": LOOPBACK_ONLY, **measured}
 
 
 class Reader:

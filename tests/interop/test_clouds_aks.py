@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 import jwt
 import pytest
 
-from aks.servers import AKS, CLIENT, SECRET, TENANT, Asked, Entra, Metadata, federated
-from fakes import Authority, ConnectProxy
+from execcred.conformance.fakes import Authority, ConnectProxy
+from execcred.conformance.fakes.azure import AKS, CLIENT, SECRET, TENANT, Asked, Entra, Metadata, federated
 from interop.peers import Answer, ask, tool
 
 if TYPE_CHECKING:
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from aks.servers import Server
+    from execcred.conformance.fakes.azure import Server
 
 HOST = "login.microsoftonline.com"
 TOKEN = f"/{TENANT}/oauth2/v2.0/token"

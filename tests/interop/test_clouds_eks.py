@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from eks.cloud import ROLE, STATIC, Asked, Cloud, Token
-from fakes import Authority, ConnectProxy
+from execcred.conformance.fakes import Authority, ConnectProxy
+from execcred.conformance.fakes.aws import ROLE, STATIC, Asked, Cloud, Token
 from interop.peers import Answer, ask, tool, verified
 
 if TYPE_CHECKING:

@@ -8,29 +8,29 @@ from urllib.parse import parse_qs, urlsplit
 import jwt
 import pytest
 
-from fakes import Authority, ConnectProxy
-from gke.cloud import (
+from execcred.conformance.fakes import Authority, ConnectProxy
+from execcred.conformance.fakes.google import (
     HOSTS,
     IAM,
     ROBOT,
     SCOPES,
     TARGET,
     TOKEN_URI,
-    Cloud,
     Google,
     MetadataServer,
     authorized_user,
     impersonated,
     service_account,
 )
+from gke.cloud import Cloud
 from interop.peers import Answer, ask, gke_peer
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from fakes.listener import Head
-    from gke.cloud import Asked
+    from execcred.conformance.fakes.google import Asked
+    from execcred.conformance.fakes.listener import Head
 
 PROJECT = "/computeMetadata/v1/project/project-id"
 DEFAULT_TOKEN = "/computeMetadata/v1/instance/service-accounts/default/token"

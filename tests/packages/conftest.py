@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from fakes import Identity, KubeServer
+from execcred.conformance.fakes import Identity, KubeServer
 from packages.built import HOST, PLUGINS, TOKEN, image
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from fakes import Identity, KubeServer
+from execcred.conformance.fakes import Identity, KubeServer
 from packages.built import DIST, PATHS, ROOT, TOKEN, Result, absent, run
 
 if TYPE_CHECKING:

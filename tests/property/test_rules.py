@@ -17,8 +17,8 @@ from execcred._protocol import announced_end, clean_token, finish, parse_request
 from execcred._settings import Settings, resolve
 from execcred._urls import matches, parse_url, same_server, shown
 from execcred._x509 import leaf_end
+from execcred.conformance.fakes.pki import Authority
 from execcred.http import _read
-from fakes.pki import Authority
 from property import wild
 from property.test_readers import RANDOM
 from property.wild import MARK

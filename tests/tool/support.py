@@ -13,6 +13,7 @@ import pytest
 import yaml
 
 from execcred import Env, ExecCredError
+from execcred.conformance import LOOPBACK_ONLY
 from execcred.tool._main import respond
 
 if TYPE_CHECKING:
@@ -40,7 +41,7 @@ def run(
 ) -> subprocess.CompletedProcess[bytes]:
     """Run the tool as people do."""
     measured = {name: value for name, value in os.environ.items() if name.startswith("COVERAGE_")}
-    environment = {"PYTHONPATH": str(ROOT / "tests/loopback"), **measured, **(variables or {})}
+    environment = {"PYTHONPATH": LOOPBACK_ONLY, **measured, **(variables or {})}
     command = [sys.executable, "-m", "execcred.tool", *arguments]
     return subprocess.run(command, input=stdin, capture_output=True, check=False, env=environment, timeout=60)
 

@@ -11,6 +11,7 @@ from typing import NoReturn
 import pytest
 
 from execcred import Env, __version__
+from execcred.conformance import LOOPBACK_ONLY
 from execcred.tool._main import COMMANDS, _run
 from tool.support import ROOT, printed, refused, run
 
@@ -58,7 +59,7 @@ def test_bad_usage_leaves_stdout_empty_and_tells_what_to_do(arguments: list[str]
 def test_a_reader_that_goes_away_is_no_traceback() -> None:
     reading, writing = os.pipe()
     os.close(reading)
-    environment = {"PYTHONPATH": str(ROOT / "tests/loopback")}
+    environment = {"PYTHONPATH": LOOPBACK_ONLY}
     done = subprocess.run(
         [sys.executable, "-m", "execcred.tool", "explain", "--all"],
         stdout=writing,

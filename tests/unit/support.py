@@ -14,8 +14,9 @@ import execcred_kubeconfig_secretreader
 import execcred_secretreader
 from execcred import Env
 from execcred._run import respond
+from execcred.conformance import LOOPBACK_ONLY
+from execcred.conformance.fakes.pki import Authority
 from execcred.http import Response
-from fakes.pki import Authority
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -27,7 +28,6 @@ KUBECONFIG_READER = execcred_kubeconfig_secretreader.PLUGIN
 V1 = "client.authentication.k8s.io/v1"
 V1BETA1 = "client.authentication.k8s.io/v1beta1"
 NOW = 1_800_000_000.0  # 2027-01-15T08:00:00Z
-LOOPBACK_ONLY = str(Path(__file__).parent.parent / "loopback")
 CA = Authority().pem.encode()
 ACCOUNT = "/var/run/secrets/kubernetes.io/serviceaccount"
 

@@ -12,8 +12,8 @@ from execcred import Env, ExecCredError
 from execcred._arguments import command_line
 from execcred._hub import HUB_SETTINGS, Hub, find_hub
 from execcred._settings import resolve
-from fakes.kube_server import kubeconfig
-from fakes.pki import Authority
+from execcred.conformance.fakes.kube_server import kubeconfig
+from execcred.conformance.fakes.pki import Authority
 from unit.support import ACCOUNT, World, in_pod
 
 if TYPE_CHECKING:

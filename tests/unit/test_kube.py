@@ -12,15 +12,15 @@ import pytest
 from execcred import Env, ExecCredError
 from execcred._hub import Hub
 from execcred._urls import parse_url
+from execcred.conformance.fakes.faults import FAULTS, FaultyServer
+from execcred.conformance.fakes.kube_server import Identity, KubeServer
+from execcred.conformance.fakes.pki import Authority
+from execcred.conformance.fakes.proxy import ConnectProxy
 from execcred.http import Server, send
 from execcred.kube import Secret, get_secret, value_of
-from fakes.faults import FAULTS, FaultyServer
-from fakes.kube_server import Identity, KubeServer
-from fakes.pki import Authority
-from fakes.proxy import ConnectProxy
 
 if TYPE_CHECKING:
-    from fakes.listener import Listener
+    from execcred.conformance.fakes.listener import Listener
 
 AUTHORITY = Authority()
 MARK = "hunter2hunter2"

@@ -11,8 +11,8 @@ import pytest
 
 from execcred import ExecCredError
 from execcred._run import respond
-from fakes.kube_server import kubeconfig
-from fakes.pki import Authority
+from execcred.conformance.fakes.kube_server import kubeconfig
+from execcred.conformance.fakes.pki import Authority
 from unit.support import KUBECONFIG_READER, NOW, READER, World, exec_info, in_pod, read
 
 if TYPE_CHECKING:

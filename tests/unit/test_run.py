@@ -20,11 +20,11 @@ import execcred
 from execcred import BadRequest, ExecCredError
 from execcred._run import check_server, respond
 from execcred._version import __version__
-from fakes.faults import FaultyServer
-from fakes.kube_server import Identity, KubeServer, kubeconfig
+from execcred.conformance import LOOPBACK_ONLY
+from execcred.conformance.fakes.faults import FaultyServer
+from execcred.conformance.fakes.kube_server import Identity, KubeServer, kubeconfig
 from unit.support import (
     KUBECONFIG_READER,
-    LOOPBACK_ONLY,
     NOW,
     READER,
     V1,

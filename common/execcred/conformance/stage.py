@@ -1,35 +1,27 @@
-"""Set a vector's stage: hub, proxy, files, environment; then run the plugin as a function or as a process."""
+"""Set a vector's stage: hub, proxy, files, environment; then run a command on it."""
 
 from __future__ import annotations
 
 import contextlib
-import importlib
 import json
 import os
-import shlex
 import shutil
 import subprocess
-import sys
 import threading
 import time
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
-from aks.servers import Entra
-from execcred import Env, ExecCredError
-from execcred._run import respond
-from fakes import Authority, ConnectProxy, FaultyServer, Identity, KubeServer
-from gke.cloud import MetadataServer
-
-from .vectors import HUB_TOKEN, Case, Json, Maker, exec_info, merged
+from . import LOOPBACK_ONLY
+from .cases import HUB_TOKEN, Case, Json, Maker, exec_info, merged
+from .fakes import Authority, ConnectProxy, FaultyServer, Identity, KubeServer
+from .fakes.azure import Entra
+from .fakes.google import MetadataServer
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Sequence
+    from pathlib import Path
 
-# The command to test instead of the installed executables, `{name}` being the plugin's: for archives and images.
-COMMAND = os.environ.get("EXECCRED_CONFORMANCE_COMMAND", "")
 ACCOUNT = "/var/run/secrets/kubernetes.io/serviceaccount"
-LOOPBACK_ONLY = str(Path(__file__).parent.parent / "loopback")
 CAN_UNSHARE = (
     bool(shutil.which("unshare"))
     and not subprocess.run(
@@ -142,44 +134,19 @@ class Stage:
         wanted = merged(files, self.vector["pod"]) if "pod" in self.vector else {}
         return {name: self.maker.content(content) for name, content in wanted.items()}
 
-    # --- as a function ---
+    # --- the run ---
 
-    def call(self, capture: Any) -> Done:
-        """Run the plugin as a function; `capture` is pytest's capfd."""
-        name = self.case.plugin
-        plugin = importlib.import_module("execcred_" + name.replace("-", "_")).PLUGIN
-        account = {f"{ACCOUNT}/{file}": content for file, content in self.account().items()}
-        world = World(self.variables, account, f"{name}-plugin: ")
-        started = time.monotonic()
-        try:
-            status, stdout, error = 0, respond(plugin, self.arguments, world), ""
-        except ExecCredError as caught:
-            hint = f"hint: {caught.hint}\n" if caught.hint else ""
-            status, stdout = caught.exit_status, ""
-            error = f"{name}-plugin: error: {caught.message} [{caught.code}]\n{hint}"
-        return Done(status, stdout, capture.readouterr().err + error, time.monotonic() - started)
-
-    # --- as a process ---
-
-    def command(self) -> list[str]:
-        name = self.case.plugin
-        if COMMAND:
-            words = [word.replace("{name}", name) for word in shlex.split(COMMAND)]
-            # It runs in another folder, where a relative path would lead nowhere.
-            return [str(Path(word).absolute()) if "/" in word and Path(word).exists() else word for word in words]
-        return [str(Path(sys.executable).with_name(f"{name}-plugin"))]
-
-    def execute(self) -> Done:
-        """Run the plugin's executable in a bare environment, as a client does."""
+    def execute(self, command: Sequence[str]) -> Done:
+        """Run a plugin's command in a bare environment, as a client does."""
         process = self.vector.get("process", {})
-        command = [*self._wrapped(process), *self.command(), *self.arguments]
+        words = [*self._wrapped(process), *command, *self.arguments]
         measured = {name: value for name, value in os.environ.items() if name.startswith("COVERAGE_")}
         if process.get("read_only"):
             measured = {}  # it could not write what it measured
         variables = {"PYTHONPATH": LOOPBACK_ONLY, **measured, **self.variables}
         started = time.monotonic()
         child = subprocess.Popen(
-            command,
+            words,
             stdin=subprocess.PIPE if process.get("stdin") == "open" else subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
@@ -219,17 +186,6 @@ class Stage:
         if process.get("cwd") == "gone":
             script += [f"mkdir {self.folder}/gone", f"cd {self.folder}/gone", f"rmdir {self.folder}/gone"]
         return [*words, "sh", "-c", "; ".join(["set -e", *script, 'exec "$@"']), "sh"] if words or script else []
-
-
-class World(Env):
-    """The real world, but for a pod's service account in memory."""
-
-    def __init__(self, variables: Mapping[str, str], account: Mapping[str, bytes], prefix: str) -> None:
-        super().__init__(variables, prefix=prefix)
-        self.account = account
-
-    def read_file(self, path: str) -> bytes:
-        return self.account[path] if path in self.account else super().read_file(path)
 
 
 def _collect(child: subprocess.Popen[bytes], reader: str) -> tuple[str, str]:

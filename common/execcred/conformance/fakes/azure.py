@@ -11,8 +11,8 @@ from urllib.parse import parse_qsl, urlsplit
 
 import jwt
 
-from fakes.listener import Head, Listener, read_body, read_head
-from fakes.pki import Authority, private_key
+from .listener import Head, Listener, read_body, read_head
+from .pki import Authority, private_key
 
 if TYPE_CHECKING:
     import socket

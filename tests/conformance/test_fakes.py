@@ -15,8 +15,8 @@ import pytest
 from cryptography import x509
 from kubernetes import client, config
 
-from . import FAULTS, Authority, ConnectProxy, FaultyServer, Identity, KubeServer
-from .listener import Listener
+from execcred.conformance.fakes import FAULTS, Authority, ConnectProxy, FaultyServer, Identity, KubeServer
+from execcred.conformance.fakes.listener import Listener
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -1,4 +1,4 @@
-"""Read the vectors and turn what they describe into the real thing; `tests/vectors/README.md` is the format."""
+"""Read the vectors and turn what they describe into the real thing; `vectors/README.md` is the format."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from aks.servers import federated
-from fakes.kube_server import kubeconfig
+from .fakes.azure import federated
+from .fakes.kube_server import kubeconfig
 
 if TYPE_CHECKING:
-    from fakes import Authority
+    from .fakes import Authority
 
-VECTORS = Path(__file__).parent.parent / "vectors"
+VECTORS = Path(__file__).parent / "vectors"
 PLUGINS = ("secretreader", "kubeconfig-secretreader", "eks", "gke", "aks")
 HUB_TOKEN = "token-of-the-reader-itself"
 SERVER = "https://spoke.test:6443"

@@ -1,0 +1,1 @@
+"""A folder for PYTHONPATH: its sitecustomize keeps a Python process on loopback."""
