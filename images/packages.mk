@@ -1,5 +1,5 @@
 # The packages: one archive per plugin, one multi-architecture image per plugin.
-.PHONY: zipapps images images-lock test-packages
+.PHONY: zipapps images images-lock test-packages release-check
 zipapps: setup ## build dist/<name>-plugin.pyz
 	$(BIN)/python images/zipapp.py
 
@@ -11,3 +11,6 @@ images-lock: setup ## renew images/debian.lock
 
 test-packages: zipapps images ## test the built archives and images
 	EXECCRED_TEST_PACKAGES=1 $(BIN)/pytest -q tests/packages
+
+release-check: setup ## build everything twice, compare, check; write dist/SHA256SUMS
+	$(BIN)/python images/release.py
