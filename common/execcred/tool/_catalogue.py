@@ -1,11 +1,12 @@
 """The catalogue of all stable codes: {code: {"cause": …, "remedy": …, "example": …}}.
 
-Its text is kept in three modules, three lines a code: `code: cause`, `-> remedy`, `eg example`.
+Its text is kept in four modules, three lines a code: `code: cause`, `-> remedy`, `eg example`.
 """
 
 from __future__ import annotations
 
 from ._codes import CODES
+from ._codes_access import ACCESS_CODES
 from ._codes_cloud import CLOUD_CODES
 from ._codes_lint import LINT_CODES
 
@@ -23,4 +24,4 @@ def read(text: str) -> dict[str, dict[str, str]]:
 
 
 LINT = read(LINT_CODES)
-CATALOGUE = {**read(CODES), **read(CLOUD_CODES), **LINT}
+CATALOGUE = {**read(CODES), **read(ACCESS_CODES), **read(CLOUD_CODES), **LINT}

@@ -5,6 +5,7 @@ from __future__ import annotations
 from execcred._arguments import CommandLine, command_line
 from execcred._errors import ExecCredError, printable
 from execcred._settings import resolve
+from execcred.access._format import EXEC_FIELDS, PROVIDER_FIELDS
 
 from ._facts import SUBJECTS
 
@@ -146,10 +147,6 @@ def _providers(document: Document, path: Path, kind: str, value: Any) -> Iterato
         if kind != KUEUE:
             config = {_canonical(key): each for key, each in config.items()}
         yield Entry(document, (*path, index, "execConfig"), kind, config, provider)
-
-
-PROVIDER_FIELDS = ("name", "execConfig", "profileSourcedCLIArgsPolicy", "profileSourcedEnvVarsPolicy")
-EXEC_FIELDS = ("apiVersion", "command", "args", "env", "installHint", "provideClusterInfo", "interactiveMode")
 
 
 def _canonical(key: str) -> str:

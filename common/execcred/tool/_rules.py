@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from ._entries import ARGOCD, EXEC_FIELDS, KNATIVE, KUBECONFIG, KUEUE, PROVIDER_FIELDS, Entry, mapping
+from execcred._protocol import VERSIONS
+from execcred.access._format import CLI_POLICIES, ENV_POLICIES, EXEC_FIELDS, LOADERS, PROVIDER_FIELDS
+
+from ._entries import ARGOCD, KNATIVE, KUBECONFIG, KUEUE, Entry, mapping
 from ._facts import CLOUDS, SUBJECTS
 
 TYPE_CHECKING = False
@@ -14,21 +17,7 @@ if TYPE_CHECKING:
 
     Found = tuple[Path, str, str]  # the field below the entry's path, code, message
 
-VERSIONS = ("client.authentication.k8s.io/v1", "client.authentication.k8s.io/v1beta1")
-CLI_POLICIES = ("Append", "Ignore")
-ENV_POLICIES = ("AppendIfNotExists", "Replace", "Ignore")
 WRAPPERS = (*("sh", "bash", "dash", "ash", "zsh", "env", "busybox", "sudo", "nice", "timeout", "nohup"), "cmd.exe")
-# What makes any program run other code, whoever sets it.
-LOADERS = (
-    "LD_",
-    "DYLD_",
-    "PYTHON",
-    "BASH_ENV",
-    "GCONV_PATH",
-    "GLIBC_TUNABLES",
-    "SSLKEYLOGFILE",
-    "KUBERNETES_EXEC_INFO",
-)
 SECRET_FLAGS = ("client-secret", "password", "client-certificate-password")
 SECRET_VARIABLES = ("SECRET", "TOKEN", "PASSWORD", "SECRET_ACCESS_KEY")
 CA_LIMIT = 100_000  # base64; with the rest of the exec info, one variable holds 131072 bytes

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from ._entries import ARGOCD, KUBECONFIG, KUEUE, PROVIDER_FIELDS, Entry, Profile, extensions, mapping, rows
+from execcred.access._format import ARGS, ENVS, EXEC, LOADERS, PROVIDER_FIELDS
+
+from ._entries import ARGOCD, KUBECONFIG, KUEUE, Entry, Profile, extensions, mapping, rows
 from ._facts import SUBJECTS
-from ._rules import CA_LIMIT, LOADERS, Finding
+from ._rules import CA_LIMIT, Finding
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -13,9 +15,6 @@ if TYPE_CHECKING:
 
     from ._document import Document, Path
 
-EXEC = "client.authentication.k8s.io/exec"
-ARGS = "clusterprofiles.multicluster.x-k8s.io/exec/additional-args"
-ENVS = "clusterprofiles.multicluster.x-k8s.io/exec/additional-envs"
 DROPPED = ("tls-server-name", "insecure-skip-tls-verify", "disable-compression", "certificate-authority")
 # What decides for whom, by whom or with which code a plugin works: an admin's business, never a profile's.
 DANGEROUS = (
