@@ -39,7 +39,7 @@ def version() -> str:
 
 def copy_sources(plugin: str, target: Path) -> None:
     """Copy the layer and a plugin's modules into `target`."""
-    not_for_plugins = shutil.ignore_patterns("__pycache__", "conformance", "tool")
+    not_for_plugins = shutil.ignore_patterns("__pycache__", "access", "conformance", "tool")
     shutil.copytree(ROOT / "common/execcred", target / "execcred", ignore=not_for_plugins)
     for path in sorted((ROOT / "plugins" / plugin).glob("*.py")):
         shutil.copyfile(path, target / path.name)
