@@ -11,6 +11,7 @@ import os
 import time
 
 from ._settings import Setting
+from ._sha256 import hexdigest
 from ._version import __version__
 
 TYPE_CHECKING = False
@@ -75,9 +76,9 @@ class _Store:
         if status.st_uid != os.geteuid() or status.st_mode & 0o077:
             os.close(self._folder)
             raise OSError(f"{directory} must belong to this user, with mode 0700")
-        self._name = _digest(json.dumps([__version__, inputs], sort_keys=True))
+        self._name = hexdigest(json.dumps([__version__, inputs], sort_keys=True))
         asker = json.dumps([os.getppid(), _start_of(os.getppid()), server])
-        self._asker = _digest(asker)[:16]
+        self._asker = hexdigest(asker)[:16]
         self._answer_seconds = answer_seconds
         self._lock = -1
         self._locked = False
@@ -182,18 +183,6 @@ class _Store:
     def _write(self, name: str, text: str, flags: int) -> None:
         with os.fdopen(self._open(name, os.O_WRONLY | os.O_CREAT | flags), "wb", 0) as file:
             file.write(text.encode())
-
-
-def _digest(text: str) -> str:
-    """Return the SHA-256 of a text; Python's own, as hashlib loads OpenSSL: a tenth of a hit's time, and 4 MiB."""
-    for name in ("_sha2", "_sha256"):  # since Python 3.12, before
-        try:
-            return str(__import__(name).sha256(text.encode()).hexdigest())
-        except ImportError:
-            continue
-    import hashlib
-
-    return hashlib.sha256(text.encode()).hexdigest()
 
 
 def _start_of(process: int) -> str:

@@ -6,11 +6,10 @@ Sources of the rules: AWS Signature Version 4 (query string), and what aws-iam-a
 from __future__ import annotations
 
 import binascii
-import hashlib
-import hmac
 import time
 
 from execcred import ExecCredError
+from execcred._sha256 import hexdigest, hmac
 
 # Region prefix, partition, DNS suffix; the first that fits. A test compares them with botocore's endpoint data.
 PARTITIONS = (
@@ -28,7 +27,7 @@ LIFETIME = 900  # seconds from the signature: EKS counts so, whatever X-Amz-Expi
 MAX_TOKEN = 4096  # bytes that the server's authenticator reads
 UNRESERVED = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_.~")
 FORM = "application/x-www-form-urlencoded; charset=utf-8"
-NO_BODY = hashlib.sha256(b"").hexdigest()
+NO_BODY = hexdigest("")
 
 
 class Keys:
@@ -105,7 +104,7 @@ def signed_headers(keys: Keys, region: str, host: str, body: str, now: float) ->
         headers["x-amz-security-token"] = keys.session
     names = ";".join(headers)
     lines = "".join([f"{name}:{value}\n" for name, value in headers.items()])
-    canonical = f"POST\n/\n\n{lines}\n{names}\n{hashlib.sha256(body.encode()).hexdigest()}"
+    canonical = f"POST\n/\n\n{lines}\n{names}\n{hexdigest(body)}"
     signature = _signature(keys, scope, date, canonical)
     credential = f"Credential={keys.access}/{scope}, SignedHeaders={names}, Signature={signature}"
     del headers["host"]  # the connection writes it
@@ -118,10 +117,10 @@ def form(pairs: dict[str, str]) -> str:
 
 
 def _signature(keys: Keys, scope: str, date: str, canonical: str) -> str:
-    text = f"AWS4-HMAC-SHA256\n{date}\n{scope}\n{hashlib.sha256(canonical.encode()).hexdigest()}"
+    text = f"AWS4-HMAC-SHA256\n{date}\n{scope}\n{hexdigest(canonical)}"
     key = b"AWS4" + keys.secret.encode()
     for part in (*scope.split("/"), text):
-        key = hmac.digest(key, part.encode(), "sha256")
+        key = hmac(key, part)
     return key.hex()
 
 
