@@ -73,8 +73,13 @@ def get_secret(hub: Hub, namespace: str, name: str, env: Env) -> Secret:
     env.doing(f"asking the hub ({hub.source}) at {hub.server.url.authority} for Secret {namespace}/{name}")
     path = f"/api/v1/namespaces/{namespace}/secrets/{name}"
     response = ask(hub, path, env)
+    if response.status == 404:
+        hint = "check cluster name, Secret name and namespace; the name comes from the ClusterProfile unless pinned"
+        missing = f"there is no Secret {name} in namespace {namespace} ({hub.source})"
+        raise ExecCredError("secret-missing", missing, hint)
     if response.status != 200:
-        raise _refusal(response.status, hub, namespace, name)
+        grant = f"Role with verb get, resource secrets, namespace {namespace}, name {name}"
+        raise refusal(response.status, hub, f"get secrets {namespace}/{name}", grant)
     return _secret(response.body, hub)
 
 
@@ -115,31 +120,27 @@ def ask(hub: Hub, path: str, env: Env, limit: int = BODY_LIMIT) -> Response:
             "hub-unreachable", f"{where} cannot be reached: {printable(text)}", "check network, DNS and proxy"
         ) from None
     except ValueError as error:
-        raise _bad_answer(hub, str(error)) from None
+        raise bad_answer(hub, str(error)) from None
 
 
-def _bad_answer(hub: Hub, what: str) -> ExecCredError:
+def bad_answer(hub: Hub, what: str) -> ExecCredError:
+    """Return the error for something that no API server says."""
     message = f"the hub ({hub.source}) at {hub.server.url.authority} gave no answer of Kubernetes: {what}"
     return ExecCredError("hub-bad-answer", message, "check that the hub's server URL is a Kubernetes API server's")
 
 
-def _refusal(status: int, hub: Hub, namespace: str, name: str) -> ExecCredError:
-    what = f"the hub ({hub.source}) answered {status} to get secrets {namespace}/{name}"
+def refusal(status: int, hub: Hub, asked: str, grant: str) -> ExecCredError:
+    """Return the error for an answer that is neither success nor a plain 404: `asked` is "verb resource name"."""
+    what = f"the hub ({hub.source}) answered {status} to {asked}"
     if status == 401:
         return ExecCredError("hub-unauthorized", what, "its credential is wrong or expired: renew it")
     if status == 403:
-        grant = f"verb get, resource secrets, namespace {namespace}, name {name}"
-        return ExecCredError("hub-forbidden", what, f"grant the identity of this hub access a Role with {grant}")
-    if status == 404:
-        hint = "check cluster name, Secret name and namespace; the name comes from the ClusterProfile unless pinned"
-        return ExecCredError(
-            "secret-missing", f"there is no Secret {name} in namespace {namespace} ({hub.source})", hint
-        )
+        return ExecCredError("hub-forbidden", what, f"grant the identity of this hub access a {grant}")
     if status == 429:
         return TryAgain("hub-throttled", what, "it is overloaded: try again later")
     if status >= 500:
         return TryAgain("hub-error", what, "try again; if it lasts, look at the hub's API server")
-    return _bad_answer(
+    return bad_answer(
         hub, f"it answered {status}; redirects are not followed" if status < 400 else f"it answered {status}"
     )
 
@@ -151,11 +152,11 @@ def _secret(body: bytes, hub: Hub) -> Secret:
     try:
         found = json.loads(body)
         if found["kind"] != "Secret":
-            raise _bad_answer(hub, "the answer is another object")
+            raise bad_answer(hub, "the answer is another object")
         data = {key: binascii.a2b_base64(text, strict_mode=True) for key, text in (found.get("data") or {}).items()}
         return Secret(str(found.get("type", "")), data)
     except (ValueError, RecursionError, KeyError, TypeError, AttributeError):
-        raise _bad_answer(hub, "the answer is not a Secret in JSON") from None
+        raise bad_answer(hub, "the answer is not a Secret in JSON") from None
 
 
 def value_of(secret: Secret, key: str, where: str) -> bytes:
