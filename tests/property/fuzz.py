@@ -9,12 +9,12 @@ import time
 
 from hypothesis import HealthCheck, Phase, seed, settings
 
-from property import test_readers, test_rules
+from property import test_readers, test_rules, test_yaml
 
 ROUND = 200  # examples of one test in a row: Hypothesis remembers all of a row
 TESTS = [
     test
-    for module in (test_readers, test_rules)
+    for module in (test_readers, test_rules, test_yaml)
     for name, test in vars(module).items()
     if name.startswith("test_") and getattr(test, "__module__", "") == module.__name__
 ]
