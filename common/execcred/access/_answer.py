@@ -78,7 +78,7 @@ def _time(status: Fields) -> float | None:
         raise status.fail("expirationTimestamp", f"must be a string, is {json_type(value)}")
     try:
         return datetime.fromisoformat(value if RFC3339.fullmatch(value) else "").timestamp()
-    except (ValueError, OverflowError):
+    except ValueError:
         raise status.fail("expirationTimestamp", "is no time of RFC 3339 with a zone") from None
 
 
