@@ -22,9 +22,9 @@ def leaf_end(certificate: str, key: str, now: float) -> float:
 
     load_pair(ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT), certificate, key)
     try:
-        with _memory_file(certificate) as file:
+        with memory_file(certificate) as file:
             # The standard library shows the dates of a certificate without a connection nowhere else.
-            fields = ssl._ssl._test_decode_cert(_path(file))  # type: ignore[attr-defined]
+            fields = ssl._ssl._test_decode_cert(memory_path(file))  # type: ignore[attr-defined]
         starts, ends = [float(ssl.cert_time_to_seconds(fields[name])) for name in ("notBefore", "notAfter")]
     except (OSError, ValueError):
         raise _unusable("its dates cannot be read") from None
@@ -45,10 +45,10 @@ def load_pair(context: SSLContext, certificate: str, key: str) -> None:
     if "ENCRYPTED" in key:
         raise _unusable("the key is encrypted")
     # Two files, as clients take the certificate from the one text and the key from the other.
-    with _memory_file(certificate) as chain, _memory_file(key) as own:
+    with memory_file(certificate) as chain, memory_file(key) as own:
         try:
             # Without a password OpenSSL would ask for one on the terminal.
-            context.load_cert_chain(_path(chain), _path(own), password=lambda: b"")
+            context.load_cert_chain(memory_path(chain), memory_path(own), password=lambda: b"")
         except (OSError, ValueError) as error:  # ssl.SSLError is an OSError
             # The second is OpenSSL's word for a key of another algorithm.
             other = getattr(error, "reason", None) in ("KEY_VALUES_MISMATCH", "NO_CERTIFICATE_ASSIGNED")
@@ -64,7 +64,7 @@ def _unusable(what: str) -> ExecCredError:
     )
 
 
-def _memory_file(text: str) -> IO[bytes]:
+def memory_file(text: str) -> IO[bytes]:
     file: IO[bytes]
     if hasattr(os, "memfd_create"):
         file = os.fdopen(os.memfd_create("pem"), "w+b")
@@ -77,6 +77,6 @@ def _memory_file(text: str) -> IO[bytes]:
     return file
 
 
-def _path(file: IO[bytes]) -> str:
+def memory_path(file: IO[bytes]) -> str:
     path = f"/proc/self/fd/{file.fileno()}"
     return path if os.path.exists(path) else str(file.name)
