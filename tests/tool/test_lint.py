@@ -262,6 +262,7 @@ NEGATIVE: list[tuple[str, list[dict[str, Any]]]] = [
     ("command-outside-mount", [knative("/access-plugins/eks")]),
     ("cluster-info-missing", [argocd("secretreader", "--without-cluster-info")]),
     ("cluster-info-missing", [argocd("gke", "--without-cluster-info")]),
+    ("cluster-info-missing", [kubeconfig(args=["--api-version=v1", "--secret-name=c"], provideClusterInfo=None)]),
     ("cluster-info-missing", [kubeconfig(command="gke-gcloud-auth-plugin", args=[], provideClusterInfo=None)]),
     ("arguments-invalid", [of_plugin("eks", args=["eks", "get-token", "--cluster-name", "c", "--profile-args"])]),
     ("arguments-invalid", [of_plugin(command="/plugins/bin/another", args=["--no-such-flag=1"])]),

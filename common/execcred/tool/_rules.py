@@ -173,8 +173,9 @@ def cluster_info(entry: Entry) -> Iterator[Found]:
     if allowed:
         yield (), "cluster-info-missing", "--allow-server compares the cluster's server, which is not sent"
     elif entry.kind in (ARGOCD, KUBECONFIG):
-        naming = SUBJECTS[entry.plugin].naming if entry.plugin else {}
-        unnamed = bool(naming) and not set(naming) & set(entry.line.admin) and not entry.fault
+        naming = set(SUBJECTS[entry.plugin].naming) if entry.plugin else set()
+        # For both readers the Secret's name says it all.
+        unnamed = bool(naming) and not (naming | {"secret-name"}) & set(entry.line.admin) and not entry.fault
         if unnamed or entry.config.get("config"):
             yield (), "cluster-info-missing", "neither cluster info nor flags tell the plugin its cluster"
     else:
