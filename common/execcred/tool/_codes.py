@@ -124,16 +124,4 @@ eg execcred provider-config --plugin=secretreader --for=ocm
 secret-in-arguments: A secret would be written into a configuration file that many can read.
 -> Keep it in a Secret, and give it to the consumer's pod as a variable.
 eg env: [{name: AZURE_CLIENT_SECRET, valueFrom: {secretKeyRef: {name: spn, key: secret}}}]
-kubeconfig-unusable: `execcred kubeconfig` was given a file to update that is no kubeconfig, or a broken one.
--> Correct it by hand; the error names the section.
-eg kubectl config view --kubeconfig=$HOME/.kube/config
-kubeconfig-unwritable: `execcred kubeconfig` cannot read or write the file: permissions, a folder, a full disk.
--> Name a file that you may write with --to; its folder must be writable, too.
-eg execcred kubeconfig --provider-file=providers.json --to=$HOME/.kube/fleet
-kubeconfig-locked: Another process, kubectl perhaps, holds the lock of the kubeconfig.
--> Try again; if no process writes it, one died while it did: remove the .lock file beside it.
-eg rm $HOME/.kube/config.lock
-kubeconfig-changing: A program that takes no lock keeps writing the kubeconfig.
--> End it, or write another file with --to.
-eg execcred kubeconfig --provider-file=providers.json --to=$HOME/.kube/fleet
 """

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 COMMANDS = {
     "provider-config": ("_provider_config", "print what a consumer takes: config, pod patch, RBAC, ClusterProfile"),
     "lint": ("_lint", "check provider files, ClusterProfiles, kubeconfigs, cluster Secrets, Kueue configuration"),
+    "kubeconfig": ("_fleet_kubeconfig", "write one context per ClusterProfile of the hub into a kubeconfig"),
     "explain": ("_explain", "tell cause, remedy and example of an error code or lint rule"),
 }
 

@@ -14,13 +14,17 @@ if TYPE_CHECKING:
 
 
 def option(
-    name: str, text: str, kind: str = "text", choices: tuple[str, ...] = (), default: str | None = None
+    name: str, text: str, kind: str = "text", choices: tuple[str, ...] = (), default: str | float | None = None
 ) -> Setting:
     """Return a setting of the tool: a flag only, no variable decides what a generator prints."""
     return Setting(name, text, kind=kind, choices=choices, default=default, guard=True)
 
 
 HELP = option("help", "print this help", "flag")
+HUB = (
+    option("kubeconfig", "the hub's kubeconfig; else KUBECONFIG, in-cluster, ~/.kube/config"),
+    option("context", "context of the hub's kubeconfig"),
+)
 OUTPUT = option("output", "how the answer looks", "choice", ("text", "json"), "text")
 
 

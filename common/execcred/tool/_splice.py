@@ -52,11 +52,11 @@ def changed(file: str, text: str, changes: Changes) -> str:
     `changes` is {section: {name: entry}}. Text that cannot be cut apart safely is written anew as a whole.
     Raises BadRequest("file-unusable" | "kubeconfig-unusable").
     """
-    text = text if text.strip() else EMPTY
-    data = read(file, text)
+    data = read(file, text if text.strip() else EMPTY)
     wanted = _applied(data, changes)
     if _same(data, wanted):
         return text
+    text = text if text.strip() else EMPTY
     if not text.lstrip().startswith("{"):
         attempt = _spliced(text, changes)
         try:

@@ -1,0 +1,74 @@
+"""A hub and a spoke for the tool's tests: API servers on loopback, profiles, a provider file, kubeconfigs."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from execcred.conformance.fakes import FaultyServer, Identity, KubeServer
+from execcred.conformance.fakes.kube_server import kubeconfig
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+Json = dict[str, Any]
+EXEC = "client.authentication.k8s.io/exec"
+PLUGIN = str(Path(sys.executable).with_name("secretreader-plugin"))
+
+
+class Fleet:
+    """What lies in a folder: `hub.kubeconfig`, `providers.json`; the hub's user `me` may read all profiles."""
+
+    def __init__(self, hub: KubeServer, spoke: KubeServer, folder: Path) -> None:
+        self.hub, self.spoke, self.folder = hub, spoke, folder
+        hub.tokens["hub-token"] = Identity("me")
+        spoke.tokens["spoke-token"] = Identity("fleet", ("readers",))
+        for verb in ("get", "list"):
+            hub.allow("me", verb, "clusterprofiles")
+        self.kubeconfig = self.write("hub.kubeconfig", hub.kubeconfig({"token": "hub-token"}, "fleet"))
+        self.providers = self.provider_file(PLUGIN)
+
+    def write(self, name: str, content: object) -> str:
+        path = self.folder / name
+        path.write_text(content if isinstance(content, str) else json.dumps(content))
+        return str(path)
+
+    def provider_file(self, command: str, *args: str, name: str = "secretreader", **fields: object) -> str:
+        config = {
+            "apiVersion": "client.authentication.k8s.io/v1",
+            "command": command,
+            "args": list(args),
+            "installHint": "install it from the suite",
+            "provideClusterInfo": True,
+            "interactiveMode": "Never",
+            **fields,
+        }
+        return self.write("providers.json", {"providers": [{"name": name, "execConfig": config}]})
+
+    def profile(
+        self, name: str, config: object = None, namespace: str = "fleet", provider: str = "secretreader", **fields: Any
+    ) -> Json:
+        """Store a ClusterProfile whose access leads to the spoke."""
+        cluster = self.spoke.kubeconfig({})["clusters"][0]["cluster"]
+        if config is not None:
+            cluster["extensions"] = [{"name": EXEC, "extension": config}]
+        body = {
+            "apiVersion": "multicluster.x-k8s.io/v1alpha1",
+            "kind": "ClusterProfile",
+            "metadata": {"name": name, "namespace": namespace},
+            "status": {"accessProviders": [{"name": provider, "cluster": {**cluster, **fields}}]},
+        }
+        self.hub.put(body)
+        return body
+
+    def forget(self, name: str, namespace: str = "fleet") -> None:
+        del self.hub.objects["clusterprofiles", namespace, name]
+
+    def elsewhere(self, server: FaultyServer) -> str:
+        """Write a hub's kubeconfig for another server; return its path."""
+        return self.write("elsewhere.kubeconfig", kubeconfig(server.url, self.hub.ca_pem, {"token": "x"}, "fleet"))
+
+    def variables(self, **more: str) -> Mapping[str, str]:
+        return {"KUBECONFIG": self.kubeconfig, "HOME": str(self.folder), **more}
