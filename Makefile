@@ -21,7 +21,7 @@ demo: setup ## get a credential through real clients on an embedded hub
 lint: setup ## format, lint, types, layers
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
-	$(BIN)/mypy common plugins/* tests demo bench images provider-configs
+	$(BIN)/mypy common plugins/* tests demo bench examples images provider-configs
 	$(BIN)/lint-imports
 
 # One worker per core; what must not run beside each other says so by its group.
