@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 from execcred import Env, ExecCredError
 from execcred._run import respond
-from execcred.conformance.stage import ACCOUNT, Done, Stage
+from execcred.conformance.process import Done
+from execcred.conformance.stage import ACCOUNT, Stage
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -3,22 +3,22 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 import shutil
 import subprocess
-import threading
-import time
-from typing import TYPE_CHECKING, Any, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from . import LOOPBACK_ONLY
-from .cases import HUB_TOKEN, Case, Json, Maker, exec_info, merged
+from .cases import SERVER, Case, Json, exec_info, merged
 from .fakes import Authority, ConnectProxy, FaultyServer, Identity, KubeServer
+from .fakes.aws import presigned_problem
 from .fakes.azure import Entra
 from .fakes.google import MetadataServer
+from .maker import HUB_TOKEN, Maker
+from .process import LIMIT, Done, run
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
     from pathlib import Path
 
 ACCOUNT = "/var/run/secrets/kubernetes.io/serviceaccount"
@@ -28,15 +28,6 @@ CAN_UNSHARE = (
         ["unshare", "--user", "--map-root-user", "--mount", "true"], check=False, capture_output=True
     ).returncode
 )
-
-
-class Done(NamedTuple):
-    """What a run left: exit status, stdout, stderr, seconds it took."""
-
-    status: int
-    stdout: str
-    stderr: str
-    seconds: float
 
 
 class Stage:
@@ -50,6 +41,7 @@ class Stage:
         self.maker = Maker(authority, {"dir": str(folder)})
         self.hub: KubeServer | FaultyServer | None = None
         self.good_hub: KubeServer | None = None  # behind a faulty one, only a redirect leads to it
+        self.cloud: MetadataServer | Entra | None = None
         self.proxy: ConnectProxy | None = None
 
     def __enter__(self) -> Self:
@@ -95,9 +87,10 @@ class Stage:
     def _start_cloud(self) -> None:
         wanted = self.case.recipe.get("cloud")
         if wanted:
-            server = MetadataServer() if wanted == "a Google metadata server" else Entra(self.maker.authority)
-            self.stack.enter_context(server)
-            self.maker.words |= {"cloud": server.url, "cloud_host": server.netloc}
+            google = wanted == "a Google metadata server"
+            self.cloud = MetadataServer() if google else Entra(self.maker.authority)
+            self.stack.enter_context(self.cloud)
+            self.maker.words |= {"cloud": self.cloud.url, "cloud_host": self.cloud.netloc}
 
     def _start_proxy(self) -> None:
         wanted = self.vector.get("proxy")
@@ -134,32 +127,35 @@ class Stage:
         wanted = merged(files, self.vector["pod"]) if "pod" in self.vector else {}
         return {name: self.maker.content(content) for name, content in wanted.items()}
 
+    def refusal(self, token: str) -> str:
+        """Return why the stand-in cloud would not take a token for its own, "" if it would."""
+        if self.case.plugin == "eks":
+            return presigned_problem(token, self.case.recipe["config"].get("clusterName", ""))
+        known = self.cloud is None or token in self.cloud.issued
+        return "" if known else "the cloud did not issue the token"
+
     # --- the run ---
 
-    def execute(self, command: Sequence[str]) -> Done:
-        """Run a plugin's command in a bare environment, as a client does."""
+    def fill(self, command: Sequence[str]) -> list[str]:
+        """Return a command with {clusterName} and the like, the texts of the recipe's config, and {dir} filled in."""
+        texts = {name: text for name, text in self.case.recipe["config"].items() if isinstance(text, str)}
+        words = {**self.maker.words, "server": self.case.recipe.get("server", SERVER), **texts}
+        return [_filled(word, words) for word in command]
+
+    def execute(self, command: Sequence[str], limit: float = LIMIT) -> Done:
+        """Run a plugin's command in a bare environment, as a client does, for at most `limit` seconds."""
         process = self.vector.get("process", {})
-        words = [*self._wrapped(process), *command, *self.arguments]
         measured = {name: value for name, value in os.environ.items() if name.startswith("COVERAGE_")}
         if process.get("read_only"):
             measured = {}  # it could not write what it measured
-        variables = {"PYTHONPATH": LOOPBACK_ONLY, **measured, **self.variables}
-        started = time.monotonic()
-        child = subprocess.Popen(
-            words,
-            stdin=subprocess.PIPE if process.get("stdin") == "open" else subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            env=variables,
-            cwd=self.folder,
-            start_new_session=True,
+        return run(
+            [*self._wrapped(process), *self.fill(command), *self.arguments],
+            {"PYTHONPATH": LOOPBACK_ONLY, **measured, **self.variables},
+            self.folder,
+            open_stdin=process.get("stdin") == "open",
+            reader=process.get("reader", "eager"),
+            limit=limit,
         )
-        with child:
-            try:
-                stdout, stderr = _collect(child, process.get("reader", "eager"))
-            finally:
-                child.kill()
-        return Done(child.returncode, stdout, stderr, time.monotonic() - started)
 
     def _wrapped(self, process: Json) -> list[str]:
         """Return the words before the command that change what kind of process it is."""
@@ -188,31 +184,16 @@ class Stage:
         return [*words, "sh", "-c", "; ".join(["set -e", *script, 'exec "$@"']), "sh"] if words or script else []
 
 
-def _collect(child: subprocess.Popen[bytes], reader: str) -> tuple[str, str]:
-    """Read stdout and stderr to their ends: at once, late, or stdout never."""
-    found = {1: b"", 2: b""}
-
-    def drain(number: int, stream: Any) -> None:
-        found[number] = stream.read()
-
-    late = threading.Thread(target=drain, args=(1, child.stdout))
-    error = threading.Thread(target=drain, args=(2, child.stderr))
-    error.start()
-    if reader == "late":
-        time.sleep(1)
-    if reader != "never":
-        late.start()
-        late.join(60)
-    child.wait(60)
-    error.join(60)
-    return found[1].decode(), found[2].decode()
+def cannot_be_staged(case: Case) -> str:
+    """Return what this machine, or the plugin's recipe, lacks for a vector; "" when nothing is missing."""
+    if ("pod" in case.vector or {"uid", "read_only"} & case.vector.get("process", {}).keys()) and not CAN_UNSHARE:
+        return "user namespaces are not allowed here"
+    if case.vector.get("stand_alone") and "flags" not in case.recipe:
+        return "the recipe tells no flags for use without exec info"
+    return ""
 
 
-def parse_answer(stdout: str) -> Json:
-    """Return the one ExecCredential on stdout."""
-    assert stdout.endswith("\n")
-    assert stdout.count("\n") == 1
-    answer: Json = json.loads(stdout)
-    assert set(answer) == {"apiVersion", "kind", "status"}
-    assert answer["kind"] == "ExecCredential"
-    return answer
+def _filled(text: str, words: Mapping[str, object]) -> str:
+    for word, value in words.items():
+        text = text.replace(f"{{{word}}}", str(value))
+    return text

@@ -217,6 +217,15 @@ def presign_problem(asked: Asked) -> str:
     return "" if abs(time.time() - made.timestamp()) < 900 else "ExpiredToken"
 
 
+def presigned_problem(token: str, cluster: str) -> str:
+    """Return why STS and the cluster's authenticator would refuse a token, "" if they would not."""
+    try:
+        found = Token(token, cluster)
+    except (AssertionError, ValueError, KeyError):
+        return "the token is no presigned request to STS"
+    return found.problem and f"STS refuses the token: {found.problem}"
+
+
 class Token:
     """A token taken apart, as the cluster's authenticator does it."""
 

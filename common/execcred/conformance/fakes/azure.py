@@ -72,6 +72,7 @@ class Server(Listener):
         super().__init__(authority.server_context() if authority else None, hostname=hostname)
         self.scheme = "https" if authority else "http"
         self.asked: list[Asked] = []
+        self.issued: set[str] = set()
         self.script: list[Answer] = []
         self.lifetime = 3599
         self.delay = 0.0
@@ -98,6 +99,7 @@ class Server(Listener):
         """Return a token answer."""
         end = int(time.time()) + self.lifetime
         access = token(aud=audience, exp=end, appid=CLIENT, tid=TENANT, **claims)
+        self.issued.add(access)
         return {"token_type": "Bearer", "expires_in": self.lifetime, "access_token": access}
 
 

@@ -230,6 +230,7 @@ class MetadataServer(Http):
         super().__init__(None)
         self.google = google
         self.asked: list[Head] = []
+        self.issued: set[str] = set()
         self.says: list[Answer | None] = []
         self.expires_in: Any = 3599
         self.universe = ""
@@ -252,6 +253,7 @@ class MetadataServer(Http):
             return Answer(404, "Not Found", self.flavor)
         scopes = set(parse_qs(url.query)["scopes"][0].split(","))
         token = self.google._issue("attached", ROBOT, scopes) if self.google else "ya29.attached"
+        self.issued.add(token)
         fields = {"access_token": token, "expires_in": self.expires_in, "token_type": "Bearer"}
         return Answer(200, fields, self.flavor)
 
