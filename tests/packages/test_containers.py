@@ -1,128 +1,137 @@
-"""In real containers: an empty one with only a static Go consumer uses the plugin from an image volume, or installed.
+"""In real containers: an empty one with only a static Go consumer uses each plugin from its image, or installed.
 
-The consumer is the access library's own; hub and spoke are one API server on loopback.
+The consumer is the access library's own. The Secret readers' hub and spoke are real API servers; the clouds, and the
+spokes under their names, are stand-ins on loopback.
 """
 
 from __future__ import annotations
 
 import json
-import os
-import shutil
-import tarfile
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import pytest
+import yaml
 
-from execcred.conformance.fakes import Identity, KubeServer
-from packages.built import DIST, PATHS, ROOT, TOKEN, Result, absent, run
+from execcred.conformance.fakes import KubeServer
+from interop.conftest import etcd, hub, reader, servers, spoke
+from packages.built import PLUGINS, READERS, ROOT
+from packages.containers import Podman, consume, tag
+from packages.pods import pod
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-    from pathlib import Path
+    from collections.abc import Iterator
 
-CONSUMER = ROOT / ".cache/go-bin/consumer"
-IMAGE = "localhost/secretreader-plugin:test"
-# As strict as a pod can be. The limits are for machines that may not raise their own.
-STRICT = "--read-only --read-only-tmpfs=false --user 65532:65532 --cap-drop ALL --security-opt no-new-privileges"
-STRICT += " --network host --pull never --ulimit nofile=1024:1024 --ulimit nproc=1024:1024"
-
-
-class Podman:
-    """Podman with a storage of its own."""
-
-    def __init__(self, folder: Path) -> None:
-        self.command = ["podman", "--runtime", "runc", "--root", f"{folder}/root", "--runroot", f"{folder}/run"]
-
-    def __call__(self, *words: str | Path) -> Result:
-        return run([*self.command, *words], {**PATHS, "HOME": "/nonexistent"}, timeout=300)
-
-    def run(self, options: Sequence[str], image: str, *arguments: str) -> Result:
-        return self("run", "--rm", *STRICT.split(), *options, image, *arguments)
+__all__ = ["etcd", "hub", "reader", "servers", "spoke"]  # fixtures
+pytestmark = pytest.mark.timeout(600)
+CONFIGS = ROOT / "provider-configs"
 
 
 @pytest.fixture(scope="module")
-def podman(tmp_path_factory: pytest.TempPathFactory) -> Podman:
-    """Return Podman with two images: the plugin's, and an empty one with the consumer."""
-    if os.geteuid() or not shutil.which("podman") or not shutil.which("runc"):
-        absent("podman and runc, as root, are needed")
-    if not CONSUMER.exists():
-        absent("the consumer is not built; run: make interop-tools")
-    folder = tmp_path_factory.mktemp("podman")
-    podman = Podman(folder)
-    loaded = podman("load", "-i", DIST / "images/secretreader.oci.tar")
-    assert loaded.status == 0, loaded.err
-    assert podman("tag", loaded.out.strip().rpartition(": ")[2], IMAGE).status == 0
-    with tarfile.open(folder / "consumer.tar", "w") as archive:
-        archive.add(CONSUMER, "consumer")
-    assert podman("import", folder / "consumer.tar", "localhost/consumer:test").status == 0
-    return podman
+def podman(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Podman]:
+    podman = Podman(tmp_path_factory.mktemp("podman"))
+    yield podman
+    podman.close()
 
 
 @pytest.fixture
-def conf(tmp_path: Path) -> Iterator[Path]:
-    """Return a folder with the hub's kubeconfig and one ClusterProfile, for /conf."""
+def conf(tmp_path: Path) -> Path:
+    """Return the folder that a container sees as /conf."""
     folder = tmp_path / "conf"
-    folder.mkdir(mode=0o755)
-    with KubeServer() as server:
-        server.tokens |= {"of-the-reader": Identity("reader"), TOKEN: Identity("controller")}
-        server.allow("reader", "get", "secrets")
-        server.allow("controller", "list", "namespaces")
-        server.put_secret("fleet", "c1", {"token": TOKEN})
-        hub = server.kubeconfig({"token": "of-the-reader"}, "fleet")
-        (folder / "hub.json").write_text(json.dumps(hub))
-        entry = hub["clusters"][0]["cluster"]
-        name = "client.authentication.k8s.io/exec"
-        cluster = {**entry, "extensions": [{"name": name, "extension": {"clusterName": "c1"}}]}
-        profile = {
-            "metadata": {"name": "c1", "namespace": "fleet"},
-            "status": {"accessProviders": [{"name": "secretreader", "cluster": cluster}]},
-        }
-        (folder / "profiles.json").write_text(json.dumps([profile]))
-        yield folder
+    folder.mkdir()
+    return folder
 
 
-def consume(podman: Podman, conf: Path, mounted: str, options: Sequence[str]) -> dict[str, object]:
-    """Let the consumer in an otherwise empty container use the plugin under `mounted`; return what it found out."""
-    execution = {
-        "apiVersion": "client.authentication.k8s.io/v1",
-        "command": f"{mounted}/bin/secretreader-plugin",
-        "args": ["--kubeconfig", "/conf/hub.json"],
-        "interactiveMode": "Never",
-        "provideClusterInfo": True,
-    }
-    (conf / "providers.json").write_text(json.dumps({"providers": [{"name": "secretreader", "execConfig": execution}]}))
-    for path in (conf, *conf.iterdir()):
-        path.chmod(0o755 if path.is_dir() else 0o644)
-    files = ["-clusterprofile-provider-file", "/conf/providers.json", "-profile-file", "/conf/profiles.json"]
-    options = [*options, "--volume", f"{conf}:/conf:ro", "--entrypoint", "/consumer"]
-    done = podman.run(options, "localhost/consumer:test", *files)
-    assert (done.status, done.err) == (0, ""), done
-    fact: dict[str, object] = json.loads(done.out)
-    return fact
+def providers_of(name: str) -> list[dict[str, Any]]:
+    """Return what a file of provider-configs gives to the access library; Argo CD's and Kueue's in its form."""
+    text = (CONFIGS / name).read_text()
+    found = json.loads(text) if name.endswith(".json") else yaml.safe_load(text)
+    if "stringData" in found:
+        config = json.loads(found["stringData"]["config"])["execProviderConfig"]
+        fields = {key: value for key, value in config.items() if key not in ("config", "env")}
+        environment = [{"name": key, "value": value} for key, value in config.get("env", {}).items()]
+        return [{"name": Path(name).parent.name, "execConfig": {**fields, "env": environment}}]
+    found = found.get("multiKueue", {}).get("clusterProfile", found)
+    found = found.get("knative_operator", {}).get("multicluster", {}).get("accessProvidersConfig", found)
+    [rows] = found.values()
+    return list(rows)
 
 
-@pytest.mark.timeout(600)
-@pytest.mark.parametrize("mounted", ["/access-plugins/secretreader", "/odd path/ünï"])
-def test_an_image_volume_works_at(mounted: str, podman: Podman, conf: Path) -> None:
-    fact = consume(podman, conf, mounted, ["--mount", f"type=image,source={IMAGE},destination={mounted}"])
-    assert fact.get("user") == "controller", fact
+def mount_of(providers: list[dict[str, Any]]) -> str:
+    """Return where a provider's command wants the image."""
+    [provider] = providers
+    mounted, _, rest = provider["execConfig"]["command"].partition("/bin/")
+    assert "/" not in rest
+    return str(mounted)
 
 
-@pytest.mark.timeout(600)
-def test_an_init_container_installs_for_the_consumer(podman: Podman, conf: Path, tmp_path: Path) -> None:
+FILES = sorted(
+    str(path.relative_to(CONFIGS))
+    for path in CONFIGS.glob("*/*.*")
+    if path.suffix in (".json", ".yaml") and path.name != "clusterprofile.yaml"
+)
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_the_access_library_gets_a_credential_with_the_ready_file(
+    name: str, podman: Podman, conf: Path, request: pytest.FixtureRequest
+) -> None:
+    """From the image, mounted where the file says, in a pod as its consumer's."""
+    plugin, providers = Path(name).parent.name, providers_of(name)
+    with pod(plugin, conf, request.getfixturevalue("reader") if plugin in READERS else None) as here:
+        here.profile["status"]["accessProviders"][0]["name"] = providers[0]["name"]
+        options = [*here.options, *podman.mounted(plugin, mount_of(providers))]
+        assert consume(podman, conf, providers, here.profile, options).get("user") == here.user
+
+
+@pytest.mark.parametrize("plugin", PLUGINS)
+def test_it_gets_one_from_what_an_init_container_installed(
+    plugin: str, podman: Podman, conf: Path, tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
     volume = tmp_path / "emptydir"
     volume.mkdir()
     volume.chmod(0o777)
     shared = ["--volume", f"{volume}:/plugins"]
-    assert podman.run(shared, IMAGE, "install", "/plugins") == (0, "/plugins/bin/secretreader-plugin installed\n", "")
-    again = podman.run(shared, IMAGE, "install", "/plugins")
-    assert again == (0, "/plugins/bin/secretreader-plugin is installed already\n", "")
-    fact = consume(podman, conf, "/plugins", ["--volume", f"{volume}:/plugins:ro"])
-    assert fact.get("user") == "controller", fact
+    for said in ("installed", "is installed already"):
+        line = f"/plugins/bin/{plugin}-plugin {said}\n"
+        assert podman.run(shared, tag(plugin), "install", "/plugins") == (0, line, "")
+    providers = providers_of(f"{plugin}/generic.json")
+    with pod(plugin, conf, request.getfixturevalue("reader") if plugin in READERS else None) as here:
+        options = [*here.options, "--volume", f"{volume}:/plugins:ro"]
+        assert consume(podman, conf, providers, here.profile, options).get("user") == here.user
 
 
-@pytest.mark.timeout(600)
-def test_the_image_itself_runs_without_tmp_and_home(podman: Podman) -> None:
-    done = podman.run([], IMAGE, "--version")
+@pytest.mark.parametrize("plugin", PLUGINS)
+def test_an_image_volume_works_at_an_odd_path(
+    plugin: str, podman: Podman, conf: Path, request: pytest.FixtureRequest
+) -> None:
+    providers = providers_of(f"{plugin}/generic.json")
+    providers[0]["execConfig"]["command"] = f"/odd path/ünï/bin/{plugin}-plugin"
+    with pod(plugin, conf, request.getfixturevalue("reader") if plugin in READERS else None) as here:
+        options = [*here.options, *podman.mounted(plugin, "/odd path/ünï")]
+        assert consume(podman, conf, providers, here.profile, options).get("user") == here.user
+
+
+def test_the_hub_sees_one_read_of_one_secret(podman: Podman, conf: Path, request: pytest.FixtureRequest) -> None:
+    found = request.getfixturevalue("reader")
+    with pod("secretreader", conf, found) as here:
+        options = [*here.options, *podman.mounted("secretreader", "/plugins")]
+        consume(podman, conf, providers_of("secretreader/generic.json"), here.profile, options)
+    assert found.audited(1) == [found.one_get("spoke-1")]
+
+
+@pytest.mark.parametrize("plugin", PLUGINS)
+def test_the_image_itself_runs_without_tmp_and_home(plugin: str, podman: Podman) -> None:
+    done = podman.run([], tag(plugin), "--version")
     assert done == (0, done.out, "")
-    assert done.out.startswith("secretreader-plugin ")
+    assert done.out.startswith(f"{plugin}-plugin ")
+
+
+def test_a_failure_in_a_container_reaches_the_log_in_two_lines(podman: Podman, conf: Path) -> None:
+    """The hub refuses: what a pod's log shows, with the identity and what to grant."""
+    with KubeServer() as server:
+        (conf / "hub.json").write_text(json.dumps(server.kubeconfig({"token": "unknown"}, "fleet")))
+        (conf / "hub.json").chmod(0o644)
+        words = ["--kubeconfig", "/conf/hub.json", "--cluster-name", "c1"]
+        done = podman.run(["--volume", f"{conf}:/conf:ro"], tag("secretreader"), *words)
+    assert (done.status, done.code) == (1, "hub-unauthorized")
