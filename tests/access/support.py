@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -83,3 +84,27 @@ def spec(command: str, **fields: Any) -> ExecSpec:
     return ExecSpec(
         **{"provider": "reader", "api_version": V1, "cluster": Cluster(SERVER), "command": command, **fields}
     )
+
+
+class Counted:
+    """A plugin that notes each run and answers what `says` was told last, after `before` lines of shell."""
+
+    def __init__(self, folder: Path, *before: str) -> None:
+        folder.mkdir(exist_ok=True)
+        self._answer, self._runs = folder / "answer", folder / "runs"
+        self.command = plugin(folder, f"echo run >>{self._runs}", *before, f"cat {self._answer}")
+
+    def says(self, version: str = V1, **status: Any) -> None:
+        # Replaced at once, as a run may be reading it.
+        new = self._answer.with_suffix(".new")
+        new.write_text(answer(version, **status))
+        new.replace(self._answer)
+
+    @property
+    def runs(self) -> int:
+        return self._runs.read_text().count("run") if self._runs.exists() else 0
+
+
+def stamp(**left: float) -> str:
+    """Return a time from now, as plugins announce the end of a credential."""
+    return (datetime.now(UTC) + timedelta(**left)).strftime("%Y-%m-%dT%H:%M:%SZ")

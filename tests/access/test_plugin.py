@@ -6,13 +6,12 @@ import contextlib
 import json
 import os
 import time
-from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from access.support import SERVER, V1, V1BETA1, answer, plugin, refused, spec
+from access.support import SERVER, V1, V1BETA1, answer, plugin, refused, spec, stamp
 from execcred import BadRequest, ExecCredError, LoginNeeded, TryAgain
 from execcred.access import Cluster, run_plugin
 from execcred.conformance.fakes.pki import Authority
@@ -28,10 +27,6 @@ HANG = "while :; do sleep 0.05; done"
 def says(text: str) -> str:
     """Return a line of shell that prints a text."""
     return f"cat <<'END'\n{text}\nEND"
-
-
-def stamp(**left: float) -> str:
-    return (datetime.now(UTC) + timedelta(**left)).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 # --- what a plugin gets ---
