@@ -1,6 +1,6 @@
 """The catalogue of all stable codes: {code: {"cause": …, "remedy": …, "example": …}}.
 
-Its text is kept in five modules, three lines a code: `code: cause`, `-> remedy`, `eg example`.
+Its text is kept in six modules, three lines a code: `code: cause`, `-> remedy`, `eg example`.
 """
 
 from __future__ import annotations
@@ -8,6 +8,7 @@ from __future__ import annotations
 from ._codes import CODES
 from ._codes_access import ACCESS_CODES
 from ._codes_cloud import CLOUD_CODES
+from ._codes_conformance import CONFORMANCE_CODES
 from ._codes_lint import LINT_CODES
 from ._codes_tool import TOOL_CODES
 
@@ -25,4 +26,11 @@ def read(text: str) -> dict[str, dict[str, str]]:
 
 
 LINT = read(LINT_CODES)
-CATALOGUE = {**read(CODES), **read(ACCESS_CODES), **read(CLOUD_CODES), **read(TOOL_CODES), **LINT}
+CATALOGUE = {
+    **read(CODES),
+    **read(ACCESS_CODES),
+    **read(CLOUD_CODES),
+    **read(TOOL_CODES),
+    **read(CONFORMANCE_CODES),
+    **LINT,
+}

@@ -20,6 +20,7 @@ COMMANDS = {
     "provider-config": ("_provider_config", "print what a consumer takes: config, pod patch, RBAC, ClusterProfile"),
     "lint": ("_lint", "check provider files, ClusterProfiles, kubeconfigs, cluster Secrets, Kueue configuration"),
     "kubeconfig": ("_fleet_kubeconfig", "write one context per ClusterProfile of the hub into a kubeconfig"),
+    "conformance": ("_conformance", "test any plugin, in any language, against this suite's vectors"),
     "explain": ("_explain", "tell cause, remedy and example of an error code or lint rule"),
 }
 
