@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import queue
 import threading
+import weakref
 from contextlib import suppress
 from typing import Any
 from urllib.parse import unquote
@@ -15,7 +16,7 @@ from urllib3.util import make_headers
 from execcred._urls import parse_url
 from execcred._x509 import memory_file, memory_path
 
-from ._credentials import Credentials, Observe, shared_credentials
+from ._credentials import Credentials, shared_credentials
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 
     from execcred._protocol import Credential
 
+    from ._credentials import Observe
     from ._profile import ExecSpec
 
 RETRIES = 3  # of broken connections: urllib3's own default
@@ -113,6 +115,7 @@ class PairFile:
         with self._lock:
             if not self._file:
                 self._file = memory_file(text)
+                weakref.finalize(self, self._file.close)
             elif text != self._text:
                 # A handshake that reads in between fails, and urllib3 tries it again.
                 self._file.seek(0)
