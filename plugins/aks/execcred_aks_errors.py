@@ -6,6 +6,7 @@ Foreign texts are read for codes and known words, never shown: they may hold sec
 from __future__ import annotations
 
 from execcred import ExecCredError, LoginNeeded, TryAgain
+from execcred._clock import clock_skew, clock_told
 from execcred._errors import printable
 from execcred._protocol import jwt_claims
 
@@ -138,23 +139,13 @@ class Wire:
         self.status = status
         self.codes = re.findall(r"AADSTS(\d+)", text)
         self.error = "".join(re.findall(r'"error"\s*:\s*"([a-z_]{1,40})"', text)[:1])
-        self.clock = self._clock(headers.get("date"))
+        apart = clock_skew(headers.get("date"), self.env.now())
+        self.clock = f"; {clock_told(apart)}" if abs(apart) > 120 else ""
         wait = headers.get("retry-after", "")
         seconds = int(wait) if wait.isdigit() else 0
         if seconds >= self.env.remaining():
             raise TryAgain("throttled", f"told to wait {seconds} s (HTTP {status}) while {self.env.step}", SHARE)
         return seconds
-
-    def _clock(self, date: str | None) -> str:
-        """Return a sentence when the clock here and the server's are minutes apart."""
-        from email.utils import parsedate_to_datetime
-
-        try:
-            apart = self.env.now() - parsedate_to_datetime(date or "").timestamp()
-        except (ValueError, OverflowError):
-            return ""
-        word = "ahead of" if apart > 0 else "behind"
-        return f"this machine's clock is {abs(apart) / 60:.0f} min {word} the server's" if abs(apart) > 120 else ""
 
 
 def explained(error: BaseException, login: Login, wire: Wire) -> ExecCredError:
@@ -217,8 +208,7 @@ def _made(
         "kind": kind,
         "network": "outside Azure, choose another --login" if login.mode == "msi" else "check the network, HTTPS_PROXY",
     }
-    clock = f"; {wire.clock}" if wire.clock else ""
-    return error(code, f"{message.format(**words)}{detail} while {login.env.step}", hint.format(**words) + clock)
+    return error(code, f"{message.format(**words)}{detail} while {login.env.step}", hint.format(**words) + wire.clock)
 
 
 def _claims(login: Login) -> str:

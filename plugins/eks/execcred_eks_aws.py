@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 
 from execcred import BadRequest, ExecCredError, LoginNeeded
+from execcred._clock import clock_skew
 from execcred_eks_sign import Keys, sts_region
 
 TYPE_CHECKING = False
@@ -138,12 +139,7 @@ class Account:
         return _Step(self, step, method)
 
     def _compare_clocks(self, **event: Any) -> None:
-        from email.utils import parsedate_to_datetime
-
-        try:
-            self._skew = self._env.now() - parsedate_to_datetime(event["http_response"].headers["Date"]).timestamp()
-        except (KeyError, TypeError, ValueError):
-            return  # no date, nothing to compare
+        self._skew = clock_skew(event["http_response"].headers.get("Date"), self._env.now()) or self._skew
 
     def _refuse_prompt(self, _: str) -> NoReturn:
         raise LoginNeeded(

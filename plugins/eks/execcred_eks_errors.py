@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 
 from execcred import ExecCredError, LoginNeeded, TryAgain
+from execcred._clock import clock_told
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -158,8 +159,7 @@ def clock_wrong(skew: float) -> ExecCredError | None:
     """Return an error if this machine's clock is `skew` seconds ahead of AWS's, and that is too much."""
     if abs(skew) <= MAX_SKEW:
         return None
-    what = f"this machine's clock is {abs(skew) / 60:.0f} minutes {'ahead of' if skew > 0 else 'behind'} AWS's"
-    return ExecCredError("clock-wrong", what, "set the clock (NTP): AWS refuses what it signs")
+    return ExecCredError("clock-wrong", clock_told(skew), "set the clock (NTP): AWS refuses what it signs")
 
 
 def _error(row: Row, step: str, fields: dict[str, str]) -> ExecCredError:

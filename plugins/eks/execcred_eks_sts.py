@@ -7,6 +7,7 @@ environment alone decides; with an AWS config file, or anything else of note, th
 from __future__ import annotations
 
 from execcred import ExecCredError
+from execcred._clock import clock_skew
 from execcred_eks_sign import FORM, Keys, form, signed_headers, sts_host, sts_region
 
 TYPE_CHECKING = False
@@ -91,7 +92,7 @@ class Sts:
             raise explain(failure, step, host=host_of(self.url)) from None
         except ValueError:
             raise explain(ResponseParserError(), step) from None
-        wrong = clock_wrong(self.env.now() - _date(answer.headers.get("date", ""), self.env.now()))
+        wrong = clock_wrong(clock_skew(answer.headers.get("date"), self.env.now()))
         if wrong:
             raise wrong
         if answer.status != 200:
@@ -159,16 +160,3 @@ class ResponseParserError(ValueError):
 
 def _between(text: str, name: str) -> str:
     return text.partition(f"<{name}>")[2].partition("</")[0]
-
-
-def _date(text: str, default: float) -> float:
-    """Read `sun, 29 nov 2026 17:31:49 gmt` as epoch seconds; the layer gives headers in lower case."""
-    from datetime import UTC, datetime
-
-    months = ["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"]
-    try:
-        _, day, month, year, clock, _ = text.split()
-        hours, minutes, seconds = [int(part) for part in clock.split(":")]
-        return datetime(int(year), months.index(month) + 1, int(day), hours, minutes, seconds, tzinfo=UTC).timestamp()
-    except (ValueError, OverflowError):
-        return default

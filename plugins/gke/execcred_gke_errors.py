@@ -7,6 +7,7 @@ the machine-readable words of RFC 6749 and of google.rpc.ErrorInfo.
 from __future__ import annotations
 
 from execcred import ExecCredError, LoginNeeded, TryAgain
+from execcred._clock import clock_told
 from execcred_gke import LOGIN, SCOPES
 
 TYPE_CHECKING = False
@@ -110,13 +111,8 @@ def refused(who: str, place: str, status: int, body: bytes, skew: float) -> Exec
     row = next(row for row in REFUSALS if row.fits(who, words))
     if abs(skew) > SKEW and who in TIMED:
         hint = f"set the clock; if that does not help: {row.hint}"
-        return ExecCredError("clock-wrong", f"{told}, and {clock(skew)}", hint)
+        return ExecCredError("clock-wrong", f"{told}, and {clock_told(skew)}", hint)
     return row.error(row.code, f"{told}: {row.what}", row.hint)
-
-
-def clock(skew: float) -> str:
-    """Say how wrong this machine's clock is."""
-    return f"this machine's clock is {abs(skew) / 60:.0f} min {'ahead' if skew > 0 else 'behind'}"
 
 
 def _words(body: bytes) -> list[str]:

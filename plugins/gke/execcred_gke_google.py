@@ -5,9 +5,10 @@ from __future__ import annotations
 import time
 
 from execcred import BadRequest, ExecCredError, TryAgain
+from execcred._clock import clock_skew, clock_told
 from execcred._errors import printable
 from execcred_gke import SCOPES
-from execcred_gke_errors import SKEW, clock, refused, unexpected
+from execcred_gke_errors import SKEW, refused, unexpected
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -66,7 +67,7 @@ def _entry(credentials: Any, transport: Transport, env: Env) -> Entry:
     if not isinstance(credentials.token, str) or not credentials.token:
         raise ExecCredError("answer-invalid", "Google's answer holds no token", "check token_uri or token_url")
     if end is not None and end <= env.now() and abs(transport.skew) > SKEW:
-        raise ExecCredError("clock-wrong", f"the token is over already: {clock(transport.skew)}", "set the clock")
+        raise ExecCredError("clock-wrong", f"the token is over already: {clock_told(transport.skew)}", "set the clock")
     return {"token": credentials.token}, end
 
 
@@ -164,7 +165,7 @@ class Transport:
                 answer = self._send(url, method, body, headers, left, proxies=proxies, **kwargs)
             except (TransportError, OSError) as error:
                 raise self._unreachable(host, error.__cause__ or error) from None
-            self._note_clock(answer.headers.get("date"))
+            self.skew = clock_skew(answer.headers.get("date"), self.env.now()) or self.skew
             if answer.status < 500 or last or self.env.remaining() < 1.5:
                 break
             time.sleep(0.3 + time.monotonic_ns() % 1000 / 2000)  # jitter
@@ -202,14 +203,6 @@ class Transport:
         nested = info.get("source_credentials")
         kind = nested.get("type") if isinstance(nested, dict) else self.identity.type
         return str(kind), f"the token endpoint at {host}"
-
-    def _note_clock(self, date: str | None) -> None:
-        from email.utils import parsedate_to_datetime
-
-        try:
-            self.skew = self.env.now() - parsedate_to_datetime(date or "").timestamp()
-        except ValueError:
-            return
 
     def _unreachable(self, host: str, error: BaseException) -> ExecCredError:
         from requests import exceptions
