@@ -8,3 +8,7 @@ $(AWSCLI)/.ready: bench/awscli.txt .venv/.ready
 .PHONY: bench
 bench: setup zipapps bench-tools $(AWSCLI)/.ready ## measure against the Go tools, write bench/README.md
 	cd bench && ../$(BIN)/python bench.py
+
+.PHONY: bench-forms
+bench-forms: setup zipapps images ## measure size and start-up of each form, write its table in docs/which-form.md
+	cd bench && ../$(BIN)/python forms.py

@@ -12,6 +12,7 @@ import pytest
 
 from interop.cluster import ApiServer, start_etcd, until
 from interop.fleet import GO_BIN, INVENTORY, ROOT, Reader, absent
+from interop.follower import Follower
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -82,3 +83,9 @@ def spoke(servers: tuple[ApiServer, ApiServer]) -> ApiServer:
 def reader(hub: ApiServer, spoke: ApiServer, tmp_path: Path) -> Reader:
     """Return a fresh identity on the hub, which may nothing yet."""
     return Reader(hub, spoke, tmp_path)
+
+
+@pytest.fixture
+def follower(hub: ApiServer, spoke: ApiServer, tmp_path: Path) -> Follower:
+    """Return somebody who follows pages from an empty folder."""
+    return Follower(hub, spoke, tmp_path)
