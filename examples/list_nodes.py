@@ -1,0 +1,80 @@
+"""A controller that watches ClusterProfiles on a hub and lists the nodes of each cluster that is ready.
+
+    python examples/list_nodes.py --clusterprofile-provider-file providers.json --namespace fleet
+
+The hub is that of KUBECONFIG, or in a pod that of its service account, which needs get, list and watch of
+ClusterProfiles. Needs the extras `access` and `metrics`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+from typing import Any
+
+from kubernetes import client, config, watch
+from prometheus_client import start_http_server
+from urllib3.exceptions import HTTPError
+
+from execcred import ExecCredError
+from execcred.access import ProviderFile, build_configuration, is_ready, prometheus_hook
+
+PROFILES = {"group": "multicluster.x-k8s.io", "version": "v1alpha1", "plural": "clusterprofiles"}
+
+
+def arguments() -> argparse.Namespace:
+    """Return the command line."""
+    parser = argparse.ArgumentParser(description="List the nodes of every ready cluster.")
+    parser.add_argument("--clusterprofile-provider-file", default="clusterprofile-provider-file.json")
+    parser.add_argument("--namespace", default="default", help="namespace of the ClusterProfiles")
+    parser.add_argument("--seconds", type=int, help="end after so long; for ever by default")
+    parser.add_argument("--metrics-port", type=int, help="serve Prometheus metrics there")
+    parser.add_argument("--metrics-address", default="127.0.0.1")
+    return parser.parse_args()
+
+
+def load_hub() -> None:
+    """Make the hub the client's default."""
+    if os.environ.get("KUBERNETES_SERVICE_HOST") and not os.environ.get("KUBECONFIG"):
+        config.load_incluster_config()
+    else:
+        config.load_kube_config()
+
+
+def nodes(profile: dict[str, Any], providers: ProviderFile, observe: Any) -> list[str]:
+    """Return the names of a cluster's nodes."""
+    with client.ApiClient(build_configuration(profile, providers, observe=observe)) as api:
+        listing: Any = client.CoreV1Api(api).list_node(_request_timeout=10)
+    return [each.metadata.name for each in listing.items]
+
+
+def reconcile(profile: dict[str, Any], providers: ProviderFile, observe: Any) -> str:
+    """Return a line about one cluster: its nodes, or why they are not to be had."""
+    if not is_ready(profile):
+        return "not ready"
+    try:
+        return ", ".join(nodes(profile, providers, observe)) or "no nodes"
+    except ExecCredError as error:
+        return f"error: {error} [{error.code}]; hint: {error.hint}"
+    except (client.ApiException, HTTPError) as error:
+        return f"error: {getattr(error, 'reason', None) or error}"
+
+
+def main() -> None:
+    """Watch until the time is over."""
+    options = arguments()
+    providers = ProviderFile.load(options.clusterprofile_provider_file)
+    load_hub()
+    observe = prometheus_hook() if options.metrics_port else None
+    if options.metrics_port:
+        start_http_server(options.metrics_port, options.metrics_address)
+    profiles = client.CustomObjectsApi().list_namespaced_custom_object
+    stream = watch.Watch().stream(profiles, namespace=options.namespace, timeout_seconds=options.seconds, **PROFILES)
+    for event in stream:
+        profile = event["object"]
+        line = "gone" if event["type"] == "DELETED" else reconcile(profile, providers, observe)
+        print(f"{profile['metadata']['name']}: {line}", flush=True)
+
+
+if __name__ == "__main__":
+    main()
