@@ -51,7 +51,7 @@ class SdkFinder:
         return folder
 
     def _unpack(self, base: str, folder: str) -> None:
-        """Unpack under a lock, so that of several first runs one works; a killed one's leftover is removed."""
+        """Unpack under a lock, so that of several first runs one works; where one was killed, the next goes on."""
         import fcntl
 
         os.umask(0o077)
@@ -68,24 +68,39 @@ class SdkFinder:
             os.close(lock)
 
     def _extract(self, folder: str) -> None:
+        """Write every file that is not there whole: on a slow disk the deadline may end more than one run."""
         import io
         import shutil
         import zipfile
 
         if os.path.lexists(folder):
             _check_private(folder)
-            shutil.rmtree(folder)
-        os.mkdir(folder)
+        else:
+            os.mkdir(folder)
         try:
             content = self.archive.get_data(f"{self.archive.archive}/sdk.zip")
             with zipfile.ZipFile(io.BytesIO(content)) as sdk:
-                for name in sdk.namelist():  # relative and without "..": the builder wrote them
-                    os.makedirs(os.path.dirname(f"{folder}/{name}"), exist_ok=True)
-                    with open(f"{folder}/{name}", "xb") as file:
-                        file.write(sdk.read(name))
+                for entry in sdk.infolist():  # names are relative and without "..": the builder wrote them
+                    path = f"{folder}/{entry.filename}"
+                    if not _is_whole(path, entry.file_size, entry.CRC):
+                        os.makedirs(os.path.dirname(path), exist_ok=True)
+                        with open(path, "wb") as file:
+                            file.write(sdk.read(entry))
         except BaseException:
             shutil.rmtree(folder, ignore_errors=True)
             raise
+
+
+def _is_whole(path: str, size: int, checksum: int) -> bool:
+    """Say whether a killed run has written this file to its end."""
+    import zlib
+
+    try:
+        with open(path, "rb") as file:
+            content = file.read(size + 1)
+    except FileNotFoundError:
+        return False
+    return len(content) == size and zlib.crc32(content) == checksum
 
 
 def _base() -> str:

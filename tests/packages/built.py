@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import functools
 import io
 import json
 import os
+import re
 import shutil
 import subprocess
 import tarfile
@@ -97,11 +99,27 @@ class OciImage:
         return target
 
 
+@functools.cache
 def image(plugin: str) -> OciImage:
-    """Return a plugin's image."""
+    """Return a plugin's image, read once."""
     path = DIST / "images" / f"{plugin}.oci.tar"
     assert path.exists(), "run: make test-packages"
     return OciImage(path)
+
+
+def emulated(tree: Path, plugin: str) -> list[str]:
+    """Return the command that starts a plugin of an arm64 tree on another machine: what its launcher would start."""
+    home = tree / "lib" / f"{plugin}-plugin"
+    return [*emulated_python(home), "-X", "utf8", str(home / "app/__main__.pyc")]
+
+
+def emulated_python(home: Path) -> list[str]:
+    """Return the command of an arm64 tree's interpreter; the launcher itself cannot start it without binfmt."""
+    qemu = shutil.which("qemu-aarch64-static")
+    if not qemu:
+        absent("qemu-aarch64-static is not installed; Debian's package is qemu-user-static")
+    loader = [str(home / "rt/ld.so"), "--inhibit-cache", "--library-path", str(home / "rt/lib")]
+    return [qemu, *loader, str(home / "rt/bin/python3.11"), "-I", "-S", "-B"]
 
 
 def copied(tree: Path, target: Path) -> Path:
@@ -118,3 +136,22 @@ def in_namespace(script: str, *words: str | Path) -> list[str]:
 
 
 PATHS = {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin"}
+
+
+def pythons() -> dict[tuple[int, ...], str]:
+    """Return the interpreters of this machine by version: those in PATH, pyenv's, the system's."""
+    folders = [*os.get_exec_path(), "/usr/bin", *map(str, Path.home().glob(".pyenv/versions/*/bin"))]
+    found = {}
+    for path in sorted({path for folder in folders for path in Path(folder).glob("python[23].[0-9]*")}):
+        if re.fullmatch(r"python\d\.\d+", path.name):
+            done = subprocess.run(
+                [path, "-c", "import sys; print(sys.version_info[:2])"], capture_output=True, check=False
+            )
+            if not done.returncode:
+                found[tuple(map(int, re.findall(r"\d+", done.stdout.decode())))] = str(path)
+    return found
+
+
+PYTHONS = pythons()
+NEW = {version: path for version, path in PYTHONS.items() if version >= (3, 11)}
+OLD = {version: path for version, path in PYTHONS.items() if version < (3, 11)}

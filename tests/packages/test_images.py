@@ -18,7 +18,7 @@ from spdx_tools.spdx.parser.parse_anything import parse_file
 from spdx_tools.spdx.validation.document_validator import validate_full_spdx_document
 
 from execcred import __version__
-from packages.built import DIST, HOST, PLUGINS, READERS, ROOT, TOKEN, OciImage, absent, image, run
+from packages.built import DIST, HOST, PLUGINS, READERS, ROOT, TOKEN, OciImage, emulated, emulated_python, image, run
 
 if TYPE_CHECKING:
     import tarfile
@@ -236,21 +236,11 @@ def test_every_part_comes_with_its_licence(plugin: str, architecture: str) -> No
 @pytest.mark.parametrize("plugin", PLUGINS)
 def test_the_arm64_tree_runs(plugin: str, tmp_path: Path, asking: tuple[str, ...]) -> None:
     """The launcher cannot start its loader without binfmt, so it is called by hand, and asked up to that point."""
-    qemu = shutil.which("qemu-aarch64-static")
-    if not qemu:
-        absent("qemu-aarch64-static is not installed; Debian's package is qemu-user-static")
     tree = image(plugin).unpack("arm64", tmp_path / "tree")
     home = tree / "lib" / f"{plugin}-plugin"
-    python: list[str | Path] = [
-        qemu,
-        home / "rt/ld.so",
-        "--inhibit-cache",
-        "--library-path",
-        home / "rt/lib",
-        home / "rt/bin/python3.11",
-    ]
-    start: list[str | Path] = [*python, "-I", "-S", "-B", "-X", "utf8", home / "app/__main__.pyc"]
+    start = emulated(tree, plugin)
     assert run([*start, "--version"]).out.startswith(f"{plugin}-plugin ")
+    assert run([*start, "--help"]).out.startswith(f"usage: {plugin}-plugin")
     if plugin == "secretreader":
         assert run([*start, *asking, "--timeout", "60"]) == (0, TOKEN + "\n", "")
     native = {
@@ -259,26 +249,15 @@ def test_the_arm64_tree_runs(plugin: str, tmp_path: Path, asking: tuple[str, ...
         "eks": "botocore.session",
     }
     code = f"import sys; sys.path.insert(0, sys.argv[1]); import ssl, hashlib, {native.get(plugin, 'yaml')}"
-    assert run([*python, "-I", "-S", "-B", "-c", code, home / "app"]) == (0, "", "")
+    assert run([*emulated_python(home), "-c", code, home / "app"]) == (0, "", "")
     (home / "rt/ld.so").rename(tmp_path / "gone")
-    result = run([qemu, tree / f"bin/{plugin}-plugin", "--version"])
+    result = run([start[0], tree / f"bin/{plugin}-plugin", "--version"])
     assert (result.status, result.code) == (1, "tree-incomplete")
 
 
 @pytest.mark.skipif(HOST != "amd64", reason="arm64 is emulated on amd64")
 def test_the_arm64_interpreter_would_compile_the_same_bytecode(tmp_path: Path) -> None:
-    qemu = shutil.which("qemu-aarch64-static")
-    if not qemu:
-        absent("qemu-aarch64-static is not installed; Debian's package is qemu-user-static")
     home = image("secretreader").unpack("arm64", tmp_path / "tree") / "lib/secretreader-plugin"
-    python: list[str | Path] = [
-        qemu,
-        home / "rt/ld.so",
-        "--inhibit-cache",
-        "--library-path",
-        home / "rt/lib",
-        home / "rt/bin/python3.11",
-    ]
     code = """
 import marshal, os, sys
 folders = [sys.argv[1] + "/app/execcred", sys.argv[1] + "/rt/lib/python3.11"]
@@ -290,7 +269,7 @@ for path in sources:
         print(path if not same else "", end="")
 print(len(sources) > 30)
 """
-    assert run([*python, "-I", "-S", "-B", "-c", code, home]) == (0, "True\n", "")
+    assert run([*emulated_python(home), "-c", code, home]) == (0, "True\n", "")
 
 
 # --- the build ---

@@ -1,4 +1,4 @@
-"""The other suites, run against the built files: as archives, in the image's tree, and in a tree that was installed.
+"""The other suites, run against the built files: as archives on each Python, in the image's tree, installed, on arm64.
 
 They start `<name>-plugin` beside their own interpreter, so they get an environment in which that is the built file.
 """
@@ -9,16 +9,65 @@ import os
 import shutil
 import sys
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 
-from packages.built import PATHS, PLUGINS, ROOT, archive, run
+from packages.built import HOST, NEW, PATHS, PLUGINS, READERS, ROOT, absent, archive, emulated, image, run
 
-FORMS = ("archive", "image", "installed")
-SUITES = {"readers": ["conformance"], "eks": ["eks"], "gke": ["gke"], "aks": ["aks"]}
+VECTORS = "test_as_an_executable"
+IMAGE = "not (install and belongs)"  # what other forms say to `install`; the image's answers are in test_install.py
 
 
-def environment(form: str, folder: Path, trees: dict[str, Path]) -> Path:
+class Suite(NamedTuple):
+    """A folder of tests, those of them that are run, and the plugins that have to be there."""
+
+    folder: str
+    chosen: str = ""
+    plugins: tuple[str, ...] = PLUGINS
+
+
+CLOUDS = {name: Suite(name, plugins=(name,)) for name in ("eks", "gke", "aks")}
+EVERY = {"vectors": Suite("conformance", VECTORS), **CLOUDS}
+READING = {"vectors": Suite("conformance", f"{VECTORS} and secretreader", READERS)}
+# The installed tree is the image's, byte for byte, and an emulated start takes half a second: one plugin has to do.
+ONE = {"vectors": Suite("conformance", f"{VECTORS} and secretreader and not kubeconfig", READERS[:1])}
+FORMS = {
+    "archive": EVERY,
+    "image": EVERY,
+    "installed": ONE,
+    "arm64": ONE,
+    **{f"archive-{major}.{minor}": READING for major, minor in NEW if (major, minor) != (3, 11)},
+}
+CASES = [(form, suite) for form, suites in FORMS.items() for suite in suites]
+
+
+def script(start: Path, *lines: str) -> None:
+    start.write_text("\n".join(["#!/bin/sh", *lines, ""]))
+    start.chmod(0o755)
+
+
+def put(form: str, plugin: str, start: Path, trees: dict[str, Path]) -> None:
+    """Make `start` run a plugin in a form."""
+    folder = start.parent.parent
+    if form == "image":
+        start.symlink_to(trees[plugin] / "bin" / start.name)
+    elif form == "installed":
+        (folder / "plugins").mkdir(exist_ok=True)
+        assert run([trees[plugin] / "bin" / start.name, "install", folder / "plugins"]).status == 0
+        start.symlink_to(folder / "plugins/bin" / start.name)
+    elif form == "arm64":
+        tree = image(plugin).unpack("arm64", folder / "arm64")
+        words = " ".join(f"'{word}'" for word in emulated(tree, plugin))
+        script(start, f'exec {words} "$@"')
+    else:
+        version = form.partition("-")[2] or "3.11"
+        python = NEW[int(version[0]), int(version[2:])]
+        unpack = f": ${{EXECCRED_UNPACK_DIR={folder}/sdk}}"
+        script(start, unpack, "export EXECCRED_UNPACK_DIR", f'exec {python} -I -S {archive(plugin)} "$@"')
+
+
+def environment(form: str, plugins: tuple[str, ...], folder: Path, trees: dict[str, Path]) -> Path:
     """Make an environment with this one's packages and the built executables; return its interpreter."""
     own = Path(sys.prefix)
     (folder / "bin").mkdir(parents=True)
@@ -27,34 +76,22 @@ def environment(form: str, folder: Path, trees: dict[str, Path]) -> Path:
     for path in (own / "bin").iterdir():
         if not path.name.endswith("-plugin"):
             (folder / "bin" / path.name).symlink_to(path.resolve() if path.name.startswith("python") else path)
-    plugins = folder / "plugins"
-    plugins.mkdir()
-    for plugin in PLUGINS:
-        start = folder / "bin" / f"{plugin}-plugin"
-        if form == "image":
-            start.symlink_to(trees[plugin] / "bin" / start.name)
-        elif form == "installed":
-            assert run([trees[plugin] / "bin" / start.name, "install", plugins]).status == 0
-            start.symlink_to(plugins / "bin" / start.name)
-        else:
-            start.write_text(
-                f"#!/bin/sh\n: ${{EXECCRED_UNPACK_DIR={folder}/sdk}}\nexport EXECCRED_UNPACK_DIR\n"
-                f'exec {Path(sys.executable).resolve()} -I -S {archive(plugin)} "$@"\n'
-            )
-            start.chmod(0o755)
+    for plugin in plugins:
+        put(form, plugin, folder / "bin" / f"{plugin}-plugin", trees)
     return folder / "bin" / "python"
 
 
 @pytest.mark.timeout(3000)
-@pytest.mark.parametrize("suite", SUITES)
-@pytest.mark.parametrize("form", FORMS)
-def test_suite(form: str, suite: str, trees: dict[str, Path], tmp_path: Path) -> None:
-    python = environment(form, tmp_path / "env", trees)
-    folders = [ROOT / "tests" / name for name in SUITES[suite] if (ROOT / "tests" / name).is_dir()]
-    variables = {name: text for name, text in os.environ.items() if not name.startswith(("COV", "PYTEST", "EXECCRED"))}
-    command: list[str | Path] = [python, "-m", "pytest", "-q", "-n", "2", "--timeout", "300", *folders]
-    # What other forms say to `install`; the image's answers are in test_install.py.
-    command += [] if form == "archive" else ["-k", "not (install and belongs)"]
-    done = run(command, {**PATHS, **variables}, cwd=ROOT, timeout=2900)
+@pytest.mark.parametrize(("form", "name"), CASES)
+def test_suite(form: str, name: str, trees: dict[str, Path], tmp_path: Path) -> None:
+    if form == "arm64" and HOST != "amd64":
+        absent("arm64 is emulated on amd64")
+    suite = FORMS[form][name]
+    python = environment(form, suite.plugins, tmp_path / "env", trees)
+    chosen = [each for each in (suite.chosen, "" if form.startswith("archive") else IMAGE) if each]
+    kept = {name: text for name, text in os.environ.items() if not name.startswith(("COV", "PYTEST", "EXECCRED"))}
+    command: list[str | Path] = [python, "-m", "pytest", "-q", "-n", "2", "--timeout", "300"]
+    command += [f"--basetemp={tmp_path}/base", "-k", " and ".join(chosen), ROOT / "tests" / suite.folder]
+    done = run(command, {**PATHS, **kept}, cwd=ROOT, timeout=2900)
     assert done.status == 0, done.out[-6000:]
     assert " passed" in done.out

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import io
 import os
-import re
 import shutil
 import signal
 import stat
@@ -17,7 +17,21 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from packages.built import HOST, PATHS, PLUGINS, READERS, ROOT, TOKEN, Result, absent, archive, in_namespace, run
+from packages.built import (
+    HOST,
+    NEW,
+    OLD,
+    PATHS,
+    PLUGINS,
+    READERS,
+    ROOT,
+    TOKEN,
+    Result,
+    absent,
+    archive,
+    in_namespace,
+    run,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -37,25 +51,6 @@ WITH_SDK = (
     "60",
 )
 WITHOUT_SDK = ("--cluster-name", "c1", "--region", "eu-west-1", "--output", "token")
-
-
-def pythons() -> dict[tuple[int, ...], str]:
-    """Return the interpreters of this machine by version: those in PATH, pyenv's, the system's."""
-    folders = [*os.get_exec_path(), "/usr/bin", *map(str, Path.home().glob(".pyenv/versions/*/bin"))]
-    found = {}
-    for path in sorted({path for folder in folders for path in Path(folder).glob("python[23].[0-9]*")}):
-        if re.fullmatch(r"python\d\.\d+", path.name):
-            done = subprocess.run(
-                [path, "-c", "import sys; print(sys.version_info[:2])"], capture_output=True, check=False
-            )
-            if not done.returncode:
-                found[tuple(map(int, re.findall(r"\d+", done.stdout.decode())))] = str(path)
-    return found
-
-
-PYTHONS = pythons()
-NEW = {version: path for version, path in PYTHONS.items() if version >= (3, 11)}
-OLD = {version: path for version, path in PYTHONS.items() if version < (3, 11)}
 
 
 @pytest.mark.parametrize("plugin", PLUGINS)
@@ -229,6 +224,24 @@ def test_a_killed_first_run_leaves_nothing_that_half_works(home: Path) -> None:
             assert not list(home.glob(".cache/execcred/*.new"))
             shutil.rmtree(home / ".cache")
     assert kills, "no kill came in time to test anything"
+
+
+def test_runs_that_the_deadline_ends_still_get_on(home: Path) -> None:
+    """On a disk too slow for one run: what is whole stays as it is, what is cut off is written again."""
+    (folder,) = (path for path in unpacked(home).parent.iterdir() if path.is_dir())
+    half = folder.rename(f"{folder}.new")
+    files = sorted(path for path in half.rglob("*") if path.is_file())
+    for path in files[len(files) // 2 :]:
+        path.unlink()
+    cut, spoiled, *whole = files[: len(files) // 2]
+    cut.write_bytes(cut.read_bytes()[:-1])
+    spoiled.write_bytes(bytes(len(spoiled.read_bytes())))
+    before = {path.relative_to(half): path.stat().st_mtime_ns for path in whole}
+    assert is_token(ask(home))
+    assert {name: (folder / name).stat().st_mtime_ns for name in before} == before
+    with zipfile.ZipFile(archive("eks")) as outer, zipfile.ZipFile(io.BytesIO(outer.read("sdk.zip"))) as sdk:
+        for name in sdk.namelist():
+            assert (folder / name).read_bytes() == sdk.read(name), name
 
 
 def unpacked(home: Path) -> Path:
