@@ -262,7 +262,7 @@ def jwt_claims(token: str) -> dict[str, Any]:
     if len(parts) != 3:
         return {}
     try:
-        claims = json.loads(_base64url(parts[1]))
+        claims = json.loads(base64url(parts[1]))
     except (ValueError, RecursionError):
         return {}
     return claims if isinstance(claims, dict) else {}
@@ -280,13 +280,14 @@ def _presigned_end(encoded: str) -> float | None:
     """Return X-Amz-Date + 15 min: EKS counts from the signature, whatever X-Amz-Expires says."""
     from datetime import datetime
 
-    marker, _, rest = _base64url(encoded).decode("ascii").partition("X-Amz-Date=")
+    marker, _, rest = base64url(encoded).decode("ascii").partition("X-Amz-Date=")
     if rest[15:16] != "Z" or not marker.startswith("https://"):
         return None
     return datetime.fromisoformat(rest[:16]).timestamp() + 900.0
 
 
-def _base64url(text: str) -> bytes:
+def base64url(text: str) -> bytes:
+    """Decode base64 of JWTs and EKS tokens; ValueError when it is none."""
     import binascii
 
     # ValueError covers binascii.Error; padding is optional in both formats.

@@ -10,7 +10,7 @@ from ._protocol import rfc3339
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from ssl import SSLContext
-    from typing import IO
+    from typing import IO, Any
 
 
 def leaf_end(certificate: str, key: str, now: float) -> float:
@@ -21,13 +21,8 @@ def leaf_end(certificate: str, key: str, now: float) -> float:
     import ssl
 
     load_pair(ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT), certificate, key)
-    try:
-        with memory_file(certificate) as file:
-            # The standard library shows the dates of a certificate without a connection nowhere else.
-            fields = ssl._ssl._test_decode_cert(memory_path(file))  # type: ignore[attr-defined]
-        starts, ends = [float(ssl.cert_time_to_seconds(fields[name])) for name in ("notBefore", "notAfter")]
-    except (OSError, ValueError):
-        raise _unusable("its dates cannot be read") from None
+    fields = leaf_fields(certificate)
+    starts, ends = [float(ssl.cert_time_to_seconds(fields[name])) for name in ("notBefore", "notAfter")]
     if starts > now:
         raise ExecCredError(
             "certificate-not-yet-valid",
@@ -35,6 +30,22 @@ def leaf_end(certificate: str, key: str, now: float) -> float:
             "check this machine's clock, or renew the certificate",
         )
     return ends
+
+
+def leaf_fields(certificate: str) -> dict[str, Any]:
+    """Return a PEM certificate as `ssl.SSLSocket.getpeercert` does.
+
+    Raises ExecCredError("certificate-invalid").
+    """
+    import ssl
+
+    try:
+        with memory_file(certificate) as file:
+            # The standard library shows the fields of a certificate without a connection nowhere else.
+            fields: dict[str, Any] = ssl._ssl._test_decode_cert(memory_path(file))  # type: ignore[attr-defined]
+    except (OSError, ValueError):
+        raise _unusable("its dates cannot be read") from None
+    return fields
 
 
 def load_pair(context: SSLContext, certificate: str, key: str) -> None:

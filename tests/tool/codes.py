@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 ROOT = Path(__file__).parents[2]
-KINDS = {"ExecCredError", "BadRequest", "TryAgain", "LoginNeeded"}
+KINDS = {"ExecCredError", "BadRequest", "TryAgain", "LoginNeeded", "Problem"}
 SOURCES = [
     path
     for path in sorted([*(ROOT / "common").rglob("*.py"), *(ROOT / "plugins").rglob("*.py")])

@@ -13,6 +13,9 @@ eg curl -v -x "$HTTPS_PROXY" https://oauth2.googleapis.com/
 proxy-invalid: HTTPS_PROXY is no http URL.
 -> Write it as http://HOST:PORT.
 eg HTTPS_PROXY=http://proxy.example:3128
+endpoint-invalid: AWS_ENDPOINT_URL_STS or AWS_ENDPOINT_URL is no http or https URL.
+-> Write it with its scheme, or unset it: without it the region's own STS is asked.
+eg AWS_ENDPOINT_URL_STS=https://vpce-0a1b2c3d.sts.eu-central-1.vpce.amazonaws.com
 ca-file: The file of CA certificates that a variable names cannot be used.
 -> Name a PEM file that the plugin's user can read.
 eg REQUESTS_CA_BUNDLE=/etc/ssl/corporate.pem

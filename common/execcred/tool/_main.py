@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 COMMANDS = {
     "provider-config": ("_provider_config", "print what a consumer takes: config, pod patch, RBAC, ClusterProfile"),
     "lint": ("_lint", "check provider files, ClusterProfiles, kubeconfigs, cluster Secrets, Kueue configuration"),
+    "doctor": ("_doctor", "find out step by step why a cluster cannot be reached, and what to do next"),
     "kubeconfig": ("_fleet_kubeconfig", "write one context per ClusterProfile of the hub into a kubeconfig"),
     "conformance": ("_conformance", "test any plugin, in any language, against this suite's vectors"),
     "explain": ("_explain", "tell cause, remedy and example of an error code or lint rule"),

@@ -78,6 +78,23 @@ def _ca_data(cluster: dict[str, Any], fail: Any, env: Env) -> str:
     return base64.b64encode(pem).decode()
 
 
+def plain_connection(context: Context, env: Env) -> tuple[Server, Credential]:
+    """Return the server of a context without a plugin, and the credential that it holds itself.
+
+    Raises ExecCredError("context-invalid" | "certificate-invalid").
+    """
+    fail = _fail(context)
+    user = context.choice.user
+    if user.get("auth-provider"):
+        raise fail("its user has an auth-provider, which clients do not run any more; use an exec plugin")
+    server, token = connection(context.choice, fail, env)
+    certificate = kubeconfig.decoded(user, "client-certificate-data", fail)
+    path = kubeconfig.field(user, "client-certificate", fail)
+    if path and not certificate:
+        certificate = env.read_file(path).decode("ascii", "replace")  # it has just been read for the connection
+    return server, Credential(token, certificate)
+
+
 def connect(cluster: Cluster, credential: Credential, source: str, env: Env) -> tuple[Server, str]:
     """Return the server of a cluster, set up for a credential, and the token, "" for none.
 
