@@ -70,7 +70,7 @@ def test_vectors_know_no_key_that_nobody_reads() -> None:
     }
     known |= {"config", "args", "env", "files", "hub", "proxy", "pod", "process", "runs"}
     expected = {"exit", "code", "stderr", "never", "within", "requests", "as", "headers", "proxied", "stdout", "prints"}
-    expected |= {"proxy_authorization", "api_version", "status", "ends", "issued"}
+    expected |= {"proxy_authorization", "api_version", "status", "ends", "issued", "may_refuse"}
     for case in CASES:
         assert case.vector.keys() <= known, case
         assert case.vector["expect"].keys() <= expected, case

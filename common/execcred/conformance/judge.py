@@ -20,6 +20,9 @@ if TYPE_CHECKING:
     from .stage import Stage
 
 
+KLOG = re.compile(r"\b[IWEF][0-9]{4} [0-9:.]+ +[0-9]+ ")  # severity, time, process
+
+
 class Finding(NamedTuple):
     """One thing that is not as it should be, in one line."""
 
@@ -35,7 +38,7 @@ def judge(stage: Stage, runs: Sequence[Done], *, own: bool = True) -> list[Findi
     vector = stage.case.level
     found = [(level, text) for done in runs for level, text in _judge_run(stage, done)]
     found += _judge_together(stage, runs)
-    levelled = dict.fromkeys(Finding(max(level, vector, key=LEVELS.index), text) for level, text in found)
+    levelled = dict.fromkeys(Finding(max(level, vector, key=LEVELS.index), _clean(text)) for level, text in found)
     kept = [each for each in levelled if own or each.level != OWN]
     return sorted(kept, key=lambda each: LEVELS.index(each.level))
 
@@ -48,13 +51,14 @@ def _judge_run(stage: Stage, done: Done) -> Iterator[tuple[str, str]]:
     if any(secret in done.stderr for secret in stage.maker.secrets):
         yield MUST, "a secret is on stderr"
     if "Traceback (most recent" in done.stderr or "\ngoroutine " in done.stderr:
-        yield SHOULD, "stderr holds a traceback"
+        yield SHOULD, "stderr holds a traceback or panic"
     if done.survivors:
         yield SHOULD, "it leaves processes behind"
     yield from _judge_failure(stage, done, expect) if "exit" in expect else _judge_success(stage, done, expect)
     if any(text not in done.stderr for text in stage.maker.build(expect.get("stderr", []))):
         yield OWN, f"stderr does not say {' and '.join(map(repr, stage.maker.build(expect['stderr'])))}"
-    if any(text in done.stderr + done.stdout for text in stage.maker.build(expect.get("never", []))):
+    shown = done.stderr if "exit" in expect and done.status == 0 else done.stderr + done.stdout
+    if any(text in shown for text in stage.maker.build(expect.get("never", []))):
         yield SHOULD, "it repeats what it was given and should not be shown"
     if done.seconds >= expect.get("within", done.seconds + 1):
         yield SHOULD, f"it took {done.seconds:.1f} s instead of {expect['within']} at most"
@@ -88,7 +92,7 @@ def _judge_failure(stage: Stage, done: Done, expect: Json) -> Iterator[tuple[str
 def _judge_success(stage: Stage, done: Done, expect: Json) -> Iterator[tuple[str, str]]:
     """A credential, or the text that is expected; stderr is silent unless it is expected not to be."""
     if done.status:
-        yield MUST, f"it ends with {done.status}: {said(stage, done)}"
+        yield SHOULD if expect.get("may_refuse") else MUST, f"it ends with {done.status}: {said(stage, done)}"
         return
     if done.stderr and "stderr" not in expect:
         yield SHOULD, f"it succeeds, but writes to stderr: {said(stage, done)}"
@@ -103,12 +107,19 @@ def _judge_success(stage: Stage, done: Done, expect: Json) -> Iterator[tuple[str
 
 
 def said(stage: Stage, done: Done) -> str:
-    """Return the beginning of a run's stderr, fit for one line and without secrets."""
-    text = " ".join(done.stderr[:2000].split())
+    """Return the beginning of a run's stderr, without secrets."""
+    text = KLOG.sub("", " ".join(done.stderr[:2000].split()))
+    for word in ("dir", "hub", "proxy", "cloud"):  # which are others in each run
+        url = str(stage.maker.words.get(word, "\n"))
+        text = text.replace(url, f"{{{word}}}").replace(url.partition("://")[2] or url, f"{{{word}_host}}")
     for secret in stage.maker.secrets:
         text = text.replace(secret, "…")
-    clean = "".join(char if char.isprintable() else "?" for char in text)
-    return (clean if len(clean) <= 160 else clean[:160] + "…") or "nothing on stderr"
+    return (text if len(text) <= 160 else text[:160] + "…") or "nothing on stderr"
+
+
+def _clean(text: str) -> str:
+    """Return text fit for one line of a table and for XML."""
+    return "".join(char if char.isprintable() else "?" for char in text)
 
 
 def _judge_together(stage: Stage, runs: Sequence[Done]) -> Iterator[tuple[str, str]]:

@@ -10,7 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from .cases import MUST, OWN
+from .cases import LEVELS, MUST, OWN
 from .fakes import Authority
 from .isolation import end_orphans
 from .judge import Finding, judge
@@ -106,9 +106,10 @@ def found(command: Sequence[str]) -> list[str]:
 
 
 def selected(cases: Sequence[Case], *, own: bool, text: str = "") -> list[Case]:
-    """Return the vectors whose id holds `text`, those of this suite only with `own`."""
-    return [
+    """Return the vectors whose id holds `text`, those of this suite only with `own`; the gravest levels first."""
+    chosen = [
         case
         for case in cases
         if (own or case.level != OWN) and text in case.id and case.vector.get("only") != "function"
     ]
+    return sorted(chosen, key=lambda case: LEVELS.index(case.level))
