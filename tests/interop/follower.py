@@ -14,6 +14,7 @@ from docs.pages import blocks, script
 from execcred.tool._facts import CONSUMERS
 from interop.cluster import ApiServer, Json, b64, until
 from interop.fleet import GO_BIN, bare_environment, executable
+from tool.support import printed
 
 BIN = Path(sys.executable).parent
 EXTRA = {"StatefulSet": {"serviceName": "consumer"}}
@@ -95,8 +96,9 @@ class Follower:
         self.make("/api/v1/namespaces", {"metadata": {"name": facts.namespace}})
         for account in facts.accounts:
             self.make(f"{core}/serviceaccounts", {"metadata": {"name": account}})
-        for left in ("secrets/spoke-1", "configmaps/clusterprofile-provider-file"):  # by a page of the same namespace
-            self.hub.call("DELETE", f"{core}/{left}")
+        profile = f"/apis/multicluster.x-k8s.io/v1alpha1/namespaces/{facts.namespace}/clusterprofiles/spoke-1"
+        for left in (f"{core}/secrets/spoke-1", f"{core}/configmaps/clusterprofile-provider-file", profile):
+            self.hub.call("DELETE", left)  # by a page of the same namespace
         for kind, name, container in facts.workloads:
             labels = {"app": name}
             pod = {"containers": [{"name": container, "image": "registry.example/consumer:1", "args": ["--v=5"]}]}
@@ -109,6 +111,18 @@ class Follower:
         """Create an object on the hub unless it is there: pages share namespaces."""
         status, answer = self.hub.call("POST", path, body)
         assert status in (201, 409), answer
+
+    def publish(self, consumer: str, name: str) -> Json:
+        """Write a ClusterProfile with access to the spoke, as a cluster manager does; return its status."""
+        flags = (f"--for={consumer}", "--part=cluster-profile", f"--cluster={name}", f"--server={self.spoke.url}")
+        text = printed("provider-config", "--plugin=secretreader", *flags, f"--ca-data={b64(self.spoke.ca)}")
+        profile: Json = yaml.safe_load(text)
+        namespace = CONSUMERS[consumer].namespace
+        path = f"/apis/multicluster.x-k8s.io/v1alpha1/namespaces/{namespace}/clusterprofiles"
+        self.make(path, {key: profile[key] for key in ("apiVersion", "kind", "metadata", "spec")})
+        self.hub.patch(f"{path}/{name}/status", {"status": profile["status"]})
+        status: Json = profile["status"]
+        return status
 
     def crd(self, text: str) -> None:
         """Let the hub serve a kind by its consumer's own definition."""

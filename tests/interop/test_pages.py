@@ -7,14 +7,13 @@ import json
 import shlex
 import subprocess
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 import yaml
 
 from docs.pages import CONSUMERS, DOCS, PAGES, blocks, lines
 from execcred.tool._facts import CONSUMERS as KNOWN
-from interop.cluster import b64
 from interop.fleet import GO_BIN, absent
 from interop.follower import Follower, installed
 from tool.support import printed
@@ -41,6 +40,9 @@ def tool(name: str) -> str:
 # --- one consumer each: what is there before, and what it is after ---
 
 
+KUEUE_VERSIONS = ("0.15", "0.17")
+
+
 def kueue_before(reader: Follower) -> None:
     reader.crd(kueue_module("config/components/crd/bases/kueue.x-k8s.io_multikueueclusters.yaml"))
     config = {"apiVersion": "config.kueue.x-k8s.io/v1beta2", "kind": "Configuration", "clientConnection": {"qps": 50}}
@@ -54,10 +56,14 @@ def kueue_after(reader: Follower) -> str:
     """Kueue itself reads the merged configuration of the ConfigMap; nothing that was there is lost."""
     path = "/api/v1/namespaces/kueue-system/configmaps/kueue-manager-config"
     text = reader.hub.call("GET", path)[1]["data"]["controller_manager_config.yaml"]
-    (answer,) = reader.run(tool("kueue-config-0.17"), str(reader.write("merged.yaml", text))).stdout.splitlines()
-    assert "error" not in json.loads(answer), answer
+    files = ["controller_manager_config.yaml", "eks.yaml", "gke.yaml", "aks.yaml", "kubeconfig.yaml"]
+    for version in KUEUE_VERSIONS:
+        answers = [json.loads(line) for line in reader.run(tool(f"kueue-config-{version}"), *files).stdout.splitlines()]
+        assert [answer["error"] for answer in answers if "error" in answer] == []
+        assert len(answers) == len(files)
+    assert (reader.folder / files[0]).read_text() == text
     assert yaml.safe_load(text)["clientConnection"] == {"qps": 50}
-    (provider,) = json.loads(answer)["providers"]["credentialsProviders"]
+    (provider,) = answers[0]["providers"]["credentialsProviders"]
     provider["execConfig"].pop("env")
     return reader.reach("kueue", [provider])
 
@@ -108,14 +114,8 @@ def ocm_before(reader: Follower) -> None:
     """Write what the hub of Open Cluster Management writes: the ClusterProfile, and the Secret with the token."""
     reader.spoke.account("kube-system", "ocm")
     token, _ = reader.spoke.account_token("kube-system", "ocm")
-    namespace = KNOWN["ocm"].namespace
-    reader.hub.put_secret(namespace, "spoke-1-controller", {"token": token, "ca.crt": reader.spoke.ca})
-    flags = ("--plugin=secretreader", "--for=ocm", "--part=cluster-profile", f"--server={reader.spoke.url}")
-    text = printed("provider-config", *flags, f"--ca-data={b64(reader.spoke.ca)}")
-    profile: dict[str, Any] = yaml.safe_load(text)
-    path = f"/apis/multicluster.x-k8s.io/v1alpha1/namespaces/{namespace}/clusterprofiles"
-    reader.make(path, {key: profile[key] for key in ("apiVersion", "kind", "metadata", "spec")})
-    reader.hub.patch(f"{path}/spoke-1/status", {"status": profile["status"]})
+    reader.hub.put_secret("fleet", "spoke-1-controller", {"token": token, "ca.crt": reader.spoke.ca})
+    reader.publish("ocm", "spoke-1")
 
 
 WORLDS: dict[str, tuple[Callable[[Follower], None], Callable[[Follower], str]]] = {
@@ -128,17 +128,41 @@ WORLDS: dict[str, tuple[Callable[[Follower], None], Callable[[Follower], str]]] 
 }
 
 
+def accepted(reader: Follower) -> None:
+    """Let the access library and the API's own types read every provider file and manifest that a page made."""
+    questions = []
+    for path in sorted(reader.folder.iterdir()):
+        text = path.read_text() if path.suffix in (".json", ".yaml") else ""
+        if path.suffix == ".json" and "providers" in json.loads(text):
+            questions.append({"provider": str(path)})
+        elif path.name in ("pod.yaml", "cluster.yaml") or path.name.startswith("rbac"):
+            questions.append({"manifests": str(path)})
+    done = subprocess.run(
+        [tool("consumer-parse")],
+        input="".join([json.dumps(each) + "\n" for each in questions]),
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=60,
+    )
+    answers = [json.loads(line) for line in done.stdout.splitlines()]
+    assert len(answers) == len(questions)
+    assert [answer["error"] for answer in answers if "error" in answer] == []
+
+
 @pytest.mark.parametrize("name", WORLDS)
 def test_who_follows_a_page_gets_a_consumer_that_reaches_the_spoke(name: str, follower: Follower) -> None:
     before, after = WORLDS[name]
     follower.install(name)
     before(follower)
     follower.follow(DOCS / f"{name}.md")
+    accepted(follower)
     assert after(follower) == f"system:serviceaccount:kube-system:{name}"
 
 
 def test_who_follows_the_page_on_kubectl_reaches_the_spoke(follower: Follower) -> None:
     follower.install("generic")
+    follower.publish("generic", "spoke-1")
     job = {"AWS_ACCESS_KEY_ID": "AKIDEXAMPLE", "AWS_SECRET_ACCESS_KEY": "wJalrXUtnFEMI/K7MDENG+bPxRfiCYEXAMPLEKEY"}
     follower.follow(DOCS / "kubectl.md", **job)
 
@@ -183,15 +207,10 @@ def test_kubectl_knows_the_commands_that_need_a_node(page: Path, follower: Follo
 
 def test_the_hubs_definition_rejects_a_list_as_an_extension_as_the_readme_says(follower: Follower) -> None:
     follower.install("generic")
-    profile: dict[str, Any] = yaml.safe_load(
-        printed("provider-config", "--plugin=secretreader", "--for=generic", "--part=cluster-profile", "--cluster=list")
-    )
-    path = "/apis/multicluster.x-k8s.io/v1alpha1/namespaces/fleet/clusterprofiles"
-    follower.make(path, {key: profile[key] for key in ("apiVersion", "kind", "metadata", "spec")})
+    status = follower.publish("generic", "spoke-1")
+    path = "/apis/multicluster.x-k8s.io/v1alpha1/namespaces/fleet/clusterprofiles/spoke-1/status"
     name = "clusterprofiles.multicluster.x-k8s.io/exec/additional-args"
-    (access,) = profile["status"]["accessProviders"]
-    for value, status in (({"a": "b"}, 200), (["--region=eu-central-1"], 422)):
-        access["cluster"]["extensions"] = [{"name": name, "extension": value}]
-        change = {"status": {"accessProviders": [access]}}
-        answer = follower.hub.call("PATCH", f"{path}/list/status", change, form="application/merge-patch+json")
-        assert answer[0] == status, answer
+    for value, code in (({"a": "b"}, 200), (["--region=eu-central-1"], 422)):
+        status["accessProviders"][0]["cluster"]["extensions"] = [{"name": name, "extension": value}]
+        answer = follower.hub.call("PATCH", path, {"status": status}, form="application/merge-patch+json")
+        assert answer[0] == code, answer
