@@ -102,10 +102,16 @@ def _install(words: list[str]) -> str:
 def check_server(request: Request, allowed: tuple[str, ...]) -> None:
     """Refuse to hand a credential to a server, or through a proxy, that the admin has not listed.
 
-    Raises ExecCredError("server-refused"), BadRequest("server-unknown").
+    Raises ExecCredError("server-refused"), BadRequest("server-unknown" | "setting-invalid").
     """
     if not allowed:
         return
+    from ._urls import is_pattern, matches, shown
+
+    for pattern in allowed:
+        if not is_pattern(pattern):
+            what = f"--allow-server: {printable(pattern, 60)!r} is neither a host, a glob nor a CIDR"
+            raise BadRequest("setting-invalid", what, "write it like *.eks.amazonaws.com, 10.0.0.0/8 or host:6443")
     cluster = request.cluster
     if cluster is None or not cluster.server:
         raise BadRequest("server-unknown", "--allow-server is set, but the client named no server", SET_CLUSTER_INFO)
@@ -114,8 +120,6 @@ def check_server(request: Request, allowed: tuple[str, ...]) -> None:
         raise ExecCredError(
             "server-refused", "insecure-skip-tls-verify: whoever answers could take the credential", hint
         )
-    from ._urls import matches, shown
-
     for name, url in (("server", cluster.server), ("proxy-url", cluster.proxy_url)):
         if url and not matches(url, allowed, https=name == "server"):
             raise ExecCredError("server-refused", f"{name} {shown(url)} is not in --allow-server", hint)

@@ -87,15 +87,29 @@ def matches(text: str, patterns: Iterable[str], https: bool = True) -> bool:
     return any(_matches(url, pattern.lower()) for pattern in patterns)
 
 
-def _matches(url: Url, pattern: str) -> bool:
+def is_pattern(text: str) -> bool:
+    """Tell whether `text` is a host glob, an address or a CIDR, the first two with a port at most."""
+    host, port = _split(text.lower())
+    if "/" in host or ":" in host:
+        return _in_network("", host) is not None and not (port and "/" in host)
+    letters = "0123456789abcdefghijklmnopqrstuvwxyz.-_*?"
+    return bool(host) and not host.strip(letters) and 0 < int(port or 1) < 65536
+
+
+def _split(pattern: str) -> tuple[str, str]:
+    """Return host and port of a pattern, "" for none."""
     host, _, port = pattern.rpartition(":")
     if not _is_number(port) or (":" in host and not host.endswith("]")):
         host, port = pattern, ""
+    return host.strip("[]"), port
+
+
+def _matches(url: Url, pattern: str) -> bool:
+    host, port = _split(pattern)
     if port and int(port) != url.port:
         return False
-    host = host.strip("[]")
     if "/" in host:
-        return _in_network(url.host, host)
+        return bool(_in_network(url.host, host))
     address = "0123456789."
     if host.strip("*?.") and not host.strip(f"{address}*?") and url.host.strip(address):
         return False  # 10.0.* is meant for addresses, not for the name 10.0.evil.example
@@ -104,11 +118,16 @@ def _matches(url: Url, pattern: str) -> bool:
     return fnmatchcase(url.host.rstrip("."), host.replace("[", "[[]"))
 
 
-def _in_network(host: str, network: str) -> bool:
+def _in_network(host: str, network: str) -> bool | None:
+    """Tell whether `host` is an address of a network; None when that is no network."""
     from ipaddress import ip_address, ip_network
 
     try:
-        return ip_address(host) in ip_network(network, strict=False)
+        addresses = ip_network(network, strict=False)
+    except ValueError:
+        return None
+    try:
+        return ip_address(host) in addresses
     except ValueError:
         return False
 
@@ -127,7 +146,7 @@ def env_proxy(url: Url, variables: Mapping[str, str]) -> str:
 def _exempt(url: Url, rule: str) -> bool:
     """Tell whether one NO_PROXY rule (`*`, CIDR, `.domain`, `host[:port]`) covers `url`."""
     if "/" in rule:
-        return _in_network(url.host, rule)
+        return bool(_in_network(url.host, rule))
     host, _, port = rule.partition(":") if rule.count(":") == 1 else (rule, "", "")
     host = host.removeprefix("*").removeprefix(".").strip("[]")
     return port in ("", str(url.port)) and (not host or url.host == host or url.host.endswith(f".{host}"))

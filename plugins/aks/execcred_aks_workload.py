@@ -5,7 +5,7 @@ Own code, as importing azure-identity would take most of the time: see the numbe
 
 from __future__ import annotations
 
-from execcred import ExecCredError, TryAgain
+from execcred import BadRequest, ExecCredError, TryAgain
 from execcred._errors import printable
 from execcred._protocol import claimed_time, jwt_claims, rfc3339, token_end
 from execcred_aks_errors import Wire, explained
@@ -88,7 +88,7 @@ def _server(login: Login) -> Server:
     except ValueError:
         via = None
     if proxy and (via is None or via.scheme != "http"):
-        raise ExecCredError("proxy-failed", "HTTPS_PROXY is not an http:// URL", "no other kind is supported here")
+        raise BadRequest("proxy-invalid", "variable HTTPS_PROXY is no http URL", "write it like http://HOST:PORT")
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     path = trusted(login)
     try:

@@ -176,8 +176,9 @@ class Identity:
 
     def _sessions(self, region: str, given: Keys | None, roles: tuple[str, ...]) -> Keys:
         """Return keys of the last role, without the SDK where the environment alone decides."""
-        from execcred_eks_sts import IRSA, Sts, environment_decides
+        from execcred_eks_sts import IRSA, Sts, check_endpoint, environment_decides
 
+        check_endpoint(self._env.variables)
         enough = given or all(self._env.variables.get(name) for name in IRSA)
         if enough and environment_decides(self._settings, self._env, self._files()):
             sts = Sts(region, self._settings, self._env)

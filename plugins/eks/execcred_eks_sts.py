@@ -12,6 +12,8 @@ from execcred_eks_sign import FORM, Keys, form, signed_headers, sts_host, sts_re
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from execcred import Env, Settings
     from execcred.http import Response, Server
 
@@ -42,6 +44,18 @@ def environment_decides(settings: Settings, env: Env, files: tuple[str, ...]) ->
     system = ssl.get_default_verify_paths()
     trust = any(variables.get(name) for name in CA_VARIABLES) or system.cafile or system.capath
     return bool(trust) and not any(os.path.exists(file) for file in files)
+
+
+def check_endpoint(variables: Mapping[str, str]) -> None:
+    """Raise ExecCredError("endpoint-invalid") for an endpoint in the environment that is no URL."""
+    from execcred._urls import parse_url
+
+    for name in ("AWS_ENDPOINT_URL_STS", "AWS_ENDPOINT_URL"):
+        try:
+            parse_url(variables.get(name) or "https://default")
+        except ValueError:
+            hint = "write it like https://sts.eu-central-1.amazonaws.com, or unset it"
+            raise ExecCredError("endpoint-invalid", f"variable {name} is no http or https URL", hint) from None
 
 
 class Sts:

@@ -187,7 +187,9 @@ class Transport:
         try:
             self.proxy = parse_url(proxy).authority if proxy else ""
         except ValueError:
-            raise BadRequest("proxy-invalid", "variable HTTPS_PROXY is no http URL", "http://HOST:PORT") from None
+            raise BadRequest(
+                "proxy-invalid", "variable HTTPS_PROXY is no http URL", "write it like http://HOST:PORT"
+            ) from None
         return parsed.host, proxy
 
     def _asked(self, url: str, host: str) -> tuple[str, str]:

@@ -177,7 +177,7 @@ def test_a_proxy_that_refuses_is_told(workload: dict[str, str], mode: str) -> No
 def test_a_proxy_of_another_kind_is_told(workload: dict[str, str], proxy: str) -> None:
     """It is not passed over, and its user name is not shown."""
     env = {**workload, "HTTPS_PROXY": proxy, "AZURE_AUTHORITY_HOST": "https://login.example.test/"}
-    assert "http:// URL" in run_plugin(env=env).failed(1, "proxy-failed")
+    assert "HTTPS_PROXY" in run_plugin(env=env).failed(2, "proxy-invalid")
 
 
 TRUSTED = """

@@ -101,6 +101,15 @@ def test_half_an_answer_of_sts_signs_nothing(tls_cloud: Cloud, tmp_path: Path, a
     assert (result.code, result.status) == ("aws-bad-answer", 3)
 
 
+@pytest.mark.parametrize("name", ["AWS_ENDPOINT_URL_STS", "AWS_ENDPOINT_URL"])
+@pytest.mark.parametrize("url", ["sts.example", "https://", f"https://{SECRET_TEXT}/a b", "ftp://sts.example"])
+def test_an_endpoint_that_is_no_url_is_told_by_its_variable(tmp_path: Path, name: str, url: str) -> None:
+    result = run(environment(tmp_path, **STATIC, **{name: url}), *ASSUME)
+    assert (result.code, result.status) == ("endpoint-invalid", 1)
+    assert name in result.err
+    assert SECRET_TEXT not in result.err
+
+
 def test_a_password_in_the_url_of_sts_is_not_shown(tmp_path: Path) -> None:
     url = f"https://user:{SECRET_TEXT}@127.0.0.1:{closed_port()}"
     result = run(environment(tmp_path, **STATIC, AWS_ENDPOINT_URL_STS=url), *ASSUME, "--log-level", "debug")

@@ -496,6 +496,14 @@ def test_an_answer_may_be_asked_for_by_either_reader_in_a_pod() -> None:
     assert caught.value.code == "secret-key-missing"
 
 
+@pytest.mark.parametrize("pattern", ["https://spoke.example", "10.0.0.0/33", "spoke:port"])
+def test_a_pattern_of_allow_server_that_could_match_nothing_is_told(pattern: str, config: dict[str, str]) -> None:
+    done = execute("secretreader", ["--allow-server", f"*.example,{pattern}"], config)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert f"--allow-server: '{pattern}' is neither" in done.stderr
+    assert "[setting-invalid]" in done.stderr
+
+
 def test_without_allow_server_any_server_is_fine() -> None:
     request: Any = None
     check_server(request, ())

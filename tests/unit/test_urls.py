@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from execcred._urls import env_proxy, matches, parse_url, same_server, shown
+from execcred._urls import env_proxy, is_pattern, matches, parse_url, same_server, shown
 
 GOOD = {
     "https://spoke.example": ("https", "spoke.example", 443, ""),
@@ -32,6 +32,30 @@ def test_the_authority_brackets_an_ipv6_host() -> None:
 def test_userinfo_is_kept_apart() -> None:
     url = parse_url("http://user:p%40ss@proxy:3128")
     assert [url.userinfo, url.authority] == ["user:p%40ss", "proxy:3128"]
+
+
+PATTERNS = (
+    "*",
+    "spoke",
+    "*.eks.amazonaws.com",
+    "SPOKE.example:6443",
+    "10.0.0.0/8",
+    "fd00::/8",
+    "10.0.*",
+    "::1",
+    "[::1]:6443",
+)
+NO_PATTERNS = (
+    *("https://spoke.example", "spoke.example/path", "10.0.0.0/33", "10.0.0.0/8:443", "spoke:port", "spoke:0", ":6443"),
+    *("spoke:65536", "a b", "user@spoke", "münchen.example", "[a-z].example", "", "fd00::g", "a:b:c"),
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "good"), [*[(each, True) for each in PATTERNS], *[(each, False) for each in NO_PATTERNS]]
+)
+def test_a_pattern_is_a_host_a_glob_or_a_cidr(text: str, good: bool) -> None:
+    assert is_pattern(text) is good
 
 
 HOSTILE = [
