@@ -147,21 +147,22 @@ def _run(plugin: Plugin, env: Env, stdout: int) -> int:
         env.step = "starting"
         answer = respond(plugin, sys.argv[1:], env)
         env.step = "writing the answer"
-        _write(stdout, answer)
+        write_all(stdout, answer)
     except ExecCredError as error:
-        return _report(env, error)
+        return report(env, error)
     except OSError as error:
         if error.filename is None and env.step == "writing the answer":
-            return _report(env, ExecCredError("stdout-closed", f"stdout cannot be written: {error.strerror}"))
-        return _report(env, _internal(env, error))
+            return report(env, ExecCredError("stdout-closed", f"stdout cannot be written: {error.strerror}"))
+        return report(env, unexpected(env, error))
     except KeyboardInterrupt:
-        return _report(env, TryAgain("interrupted", f"interrupted while {env.step}"))
+        return report(env, TryAgain("interrupted", f"interrupted while {env.step}"))
     except BaseException as error:  # a foreign exception never crosses this border
-        return _report(env, _internal(env, error))
+        return report(env, unexpected(env, error))
     return 0
 
 
-def _internal(env: Env, error: BaseException) -> ExecCredError:
+def unexpected(env: Env, error: BaseException) -> ExecCredError:
+    """Return our error for somebody else's exception; where it came from is told at debug level."""
     trace = error.__traceback__
     while trace:  # places only: a message of somebody else's may hold a secret
         env.debug(f"at {trace.tb_frame.f_code.co_filename}:{trace.tb_lineno}")
@@ -170,7 +171,8 @@ def _internal(env: Env, error: BaseException) -> ExecCredError:
     return ExecCredError("internal", message, "run it with --log-level debug and report what it shows")
 
 
-def _report(env: Env, error: ExecCredError) -> int:
+def report(env: Env, error: ExecCredError) -> int:
+    """Write an error and its hint to stderr, each on one line; return the exit status."""
     hint = f"hint: {printable(error.hint, 500)}\n" if error.hint else ""
     env.last_word.acquire()  # for good: of the deadline and what fails because of it, the first one speaks
     stderr(f"{env.prefix}error: {printable(error.message, 1000)} [{error.code}]\n{hint}")
@@ -193,7 +195,8 @@ def _guard_streams() -> int:
     return stdout
 
 
-def _write(stdout: int, text: str) -> None:
+def write_all(stdout: int, text: str) -> None:
+    """Write a text to a file descriptor, whole; raises OSError."""
     data = text.encode()
     while data:
         data = data[os.write(stdout, data) :]
@@ -204,9 +207,9 @@ def _watch(env: Env) -> None:
     import _thread
     import posix
 
-    def report() -> None:
+    def speak() -> None:
         error = TryAgain("deadline", f"gave up after the deadline while {env.step}", "try again, or raise --timeout")
-        end(_report(env, error))
+        end(report(env, error))
 
     def end(status: int) -> None:
         if "execcred._children" in sys.modules:
@@ -216,7 +219,7 @@ def _watch(env: Env) -> None:
     def watch() -> None:
         while (left := env.remaining()) > 0:
             time.sleep(min(left, 0.25))
-        _thread.start_new_thread(report, ())
+        _thread.start_new_thread(speak, ())
         time.sleep(0.5)  # stderr may be stuck, too
         end(TryAgain.exit_status)
 

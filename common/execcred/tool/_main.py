@@ -7,7 +7,7 @@ import sys
 
 from execcred._env import Env
 from execcred._errors import BadRequest, ExecCredError, TryAgain, printable
-from execcred._run import _internal, _report, _write
+from execcred._run import unexpected, report, write_all
 from execcred._version import __version__
 
 TYPE_CHECKING = False
@@ -62,13 +62,13 @@ def _run(arguments: Sequence[str], env: Env) -> int:
     try:
         text, status = respond(arguments, env)
         env.step = "writing the answer"
-        _write(1, text)
+        write_all(1, text)
     except ExecCredError as error:
-        return _report(env, error)
+        return report(env, error)
     except KeyboardInterrupt:
-        return _report(env, TryAgain("interrupted", f"interrupted while {env.step}"))
+        return report(env, TryAgain("interrupted", f"interrupted while {env.step}"))
     except BrokenPipeError:
-        return _report(env, ExecCredError("stdout-closed", "stdout cannot be written: its reader is gone"))
+        return report(env, ExecCredError("stdout-closed", "stdout cannot be written: its reader is gone"))
     except Exception as error:  # a traceback helps nobody who only wants an answer
-        return _report(env, _internal(env, error))
+        return report(env, unexpected(env, error))
     return status
