@@ -7,7 +7,7 @@ import sys
 
 from execcred._env import Env
 from execcred._errors import BadRequest, ExecCredError, TryAgain, printable
-from execcred._run import unexpected, report, write_all
+from execcred._run import report, unexpected, write_all
 from execcred._version import __version__
 
 TYPE_CHECKING = False
