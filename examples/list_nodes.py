@@ -10,7 +10,9 @@ from __future__ import annotations
 
 import argparse
 import os
-from typing import Any
+import sys
+import time
+from typing import TYPE_CHECKING, Any
 
 from kubernetes import client, config, watch
 from prometheus_client import start_http_server
@@ -19,7 +21,11 @@ from urllib3.exceptions import HTTPError
 from execcred import ExecCredError
 from execcred.access import ProviderFile, build_configuration, is_ready, prometheus_hook
 
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
 PROFILES = {"group": "multicluster.x-k8s.io", "version": "v1alpha1", "plural": "clusterprofiles"}
+RESYNC = 300  # seconds
 
 
 def arguments() -> argparse.Namespace:
@@ -27,7 +33,6 @@ def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description="List the nodes of every ready cluster.")
     parser.add_argument("--clusterprofile-provider-file", default="clusterprofile-provider-file.json")
     parser.add_argument("--namespace", default="default", help="namespace of the ClusterProfiles")
-    parser.add_argument("--seconds", type=int, help="end after so long; for ever by default")
     parser.add_argument("--metrics-port", type=int, help="serve Prometheus metrics there")
     parser.add_argument("--metrics-address", default="127.0.0.1")
     return parser.parse_args()
@@ -39,6 +44,18 @@ def load_hub() -> None:
         config.load_incluster_config()
     else:
         config.load_kube_config()
+
+
+def events(namespace: str) -> Iterator[dict[str, Any]]:
+    """Yield what becomes of ClusterProfiles, for ever; all that are there come again now and then."""
+    profiles = client.CustomObjectsApi().list_namespaced_custom_object
+    begin = {"resource_version": "0", "timeout_seconds": RESYNC}  # at what the hub has at hand, then what is new
+    while True:
+        try:
+            yield from watch.Watch().stream(profiles, namespace=namespace, **PROFILES, **begin)
+        except (client.ApiException, HTTPError) as error:
+            print(f"the hub: {error}", file=sys.stderr)
+            time.sleep(1)
 
 
 def nodes(profile: dict[str, Any], providers: ProviderFile, observe: Any) -> list[str]:
@@ -61,16 +78,14 @@ def reconcile(profile: dict[str, Any], providers: ProviderFile, observe: Any) ->
 
 
 def main() -> None:
-    """Watch until the time is over."""
+    """Say of each cluster what is new."""
     options = arguments()
     providers = ProviderFile.load(options.clusterprofile_provider_file)
     load_hub()
     observe = prometheus_hook() if options.metrics_port else None
     if options.metrics_port:
         start_http_server(options.metrics_port, options.metrics_address)
-    profiles = client.CustomObjectsApi().list_namespaced_custom_object
-    stream = watch.Watch().stream(profiles, namespace=options.namespace, timeout_seconds=options.seconds, **PROFILES)
-    for event in stream:
+    for event in events(options.namespace):
         profile = event["object"]
         line = "gone" if event["type"] == "DELETED" else reconcile(profile, providers, observe)
         print(f"{profile['metadata']['name']}: {line}", flush=True)
