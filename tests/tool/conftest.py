@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from execcred.conformance.fakes import KubeServer
-from tool.hubs import Fleet
+from tool.hubs import Fleet, Spoke
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -16,5 +16,5 @@ if TYPE_CHECKING:
 
 @pytest.fixture
 def fleet(tmp_path: Path) -> Iterator[Fleet]:
-    with KubeServer() as hub, KubeServer() as spoke:
+    with KubeServer() as hub, Spoke() as spoke:
         yield Fleet(hub, spoke, tmp_path)

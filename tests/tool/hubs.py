@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import json
 import sys
+import time
+from email.utils import formatdate
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from execcred.conformance.fakes import FaultyServer, Identity, KubeServer
-from execcred.conformance.fakes.kube_server import kubeconfig
+from execcred.conformance.fakes import Asked, Authority, FaultyServer, Identity, KubeServer
+from execcred.conformance.fakes.kube_server import http_answer, kubeconfig
+from execcred.conformance.fakes.listener import read_body, read_head
 
 if TYPE_CHECKING:
+    import socket
     from collections.abc import Mapping
 
 Json = dict[str, Any]
@@ -21,7 +25,7 @@ PLUGIN = str(Path(sys.executable).with_name("secretreader-plugin"))
 class Fleet:
     """What lies in a folder: `hub.kubeconfig`, `providers.json`; the hub's user `me` may read all profiles."""
 
-    def __init__(self, hub: KubeServer, spoke: KubeServer, folder: Path) -> None:
+    def __init__(self, hub: KubeServer, spoke: Spoke, folder: Path) -> None:
         self.hub, self.spoke, self.folder = hub, spoke, folder
         hub.tokens["hub-token"] = Identity("me")
         spoke.tokens["spoke-token"] = Identity("fleet", ("readers",))
@@ -72,3 +76,35 @@ class Fleet:
 
     def variables(self, **more: str) -> Mapping[str, str]:
         return {"KUBECONFIG": self.kubeconfig, "HOME": str(self.folder), **more}
+
+
+class Spoke(KubeServer):
+    """A cluster whose clock may be wrong, and that can be told what it answers to a path."""
+
+    def __init__(self, authority: Authority | None = None) -> None:
+        super().__init__(authority)
+        self.ahead: float | None = None  # seconds; without it there is no Date
+        self.answers: dict[str, tuple[int, object]] = {}  # by the last part of the path
+
+    def handle(self, connection: socket.socket, number: int) -> None:
+        while head := read_head(connection):
+            read_body(connection, head)
+            who = self._identity(connection, head)
+            status, answer = self.answers.get(head.target.rpartition("/")[2]) or self._answer(who, head)
+            self.requests.append(Asked(head.method, head.target, who.user if who else "", status, number, head.headers))
+            date = "" if self.ahead is None else f"Date: {formatdate(time.time() + self.ahead, usegmt=True)}\r\n"
+            body = answer.encode() if isinstance(answer, str) else json.dumps(answer).encode()
+            connection.sendall(http_answer(status, body, extra=date))
+            if head.headers.get("connection", "").lower() == "close":
+                return
+
+
+class Vanishing(KubeServer):
+    """A hub that answers its first requests and then no more."""
+
+    left = 1
+
+    def handle(self, connection: socket.socket, number: int) -> None:
+        self.left -= 1
+        if self.left >= 0:
+            super().handle(connection, number)
