@@ -51,8 +51,9 @@ for program in "$KIND" "$KUBECTL" "$DOCKER"; do
     command -v "$program" >/dev/null || fail "$program is not in PATH"
 done
 [[ -r $IMAGE_ARCHIVE ]] || fail "$IMAGE_ARCHIVE is missing: run make images"
+clusters=$("$KIND" get clusters)
 for name in "$HUB" "$SPOKE"; do
-    if "$KIND" get clusters 2>/dev/null | grep -Fqx -- "$name"; then
+    if grep -Fqx -- "$name" <<<"$clusters"; then
         fail "there is a cluster $name already: delete it, or set HUB and SPOKE"
     fi
 done

@@ -50,7 +50,7 @@ def test_shellcheck_has_nothing_to_say() -> None:
     ("variables", "says"),
     [
         ({"KIND": "no-such-program"}, "no-such-program is not in PATH"),
-        ({"IMAGE_ARCHIVE": "/nonexistent"}, "/nonexistent is missing: run make images"),
+        ({"IMAGE_ARCHIVE": "/dev/null/none"}, "/dev/null/none is missing: run make images"),
         ({"KIND": "echo", "HUB": "get clusters"}, "there is a cluster get clusters already"),
     ],
 )
