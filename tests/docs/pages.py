@@ -21,7 +21,7 @@ SAVED = re.compile(r"`([\w.-]+)`:\s*\Z")
 
 # Programs of `console` blocks: {program: {words: flags that they may have}}.
 FOREIGN: dict[str, dict[str, set[str]]] = {
-    "skopeo": {"copy": {"--all"}},
+    "skopeo": {"copy": {"--all", "--preserve-digests"}},
     "helm": {
         "repo add": set(),
         "upgrade": {"--install", "--namespace", "--create-namespace", "--values", "--set", "--reuse-values"},
