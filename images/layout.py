@@ -14,6 +14,7 @@ ROOT = Path(__file__).resolve().parent.parent
 CACHE = ROOT / ".cache" / "images"
 BUILD = ROOT / "build"
 DIST = ROOT / "dist"
+TOOL = "tool"  # the extra of `execcred`
 # Zip knows no earlier year, so this is what every archive and image uses unless told otherwise.
 EPOCH = int(os.environ.get("SOURCE_DATE_EPOCH") or 315532800)
 
@@ -42,6 +43,14 @@ def copy_sources(plugin: str, target: Path) -> None:
     not_for_plugins = shutil.ignore_patterns("__pycache__", "access", "conformance", "tool")
     shutil.copytree(ROOT / "common/execcred", target / "execcred", ignore=not_for_plugins)
     for path in sorted((ROOT / "plugins" / plugin).glob("*.py")):
+        shutil.copyfile(path, target / path.name)
+
+
+def copy_tool(target: Path) -> None:
+    """Copy the layer, the tool, and the modules of all plugins, whose settings it knows, into `target`."""
+    ignored = shutil.ignore_patterns("__pycache__", "conformance")
+    shutil.copytree(ROOT / "common/execcred", target / "execcred", ignore=ignored)
+    for path in sorted(ROOT.glob("plugins/*/*.py")):
         shutil.copyfile(path, target / path.name)
 
 

@@ -1,6 +1,6 @@
 # The packages: one archive per plugin, one multi-architecture image per plugin.
-.PHONY: zipapps images images-lock test-packages release-check
-zipapps: setup ## build dist/<name>-plugin.pyz
+.PHONY: zipapps images images-lock test-packages release-check scan-tools
+zipapps: setup ## build dist/<name>-plugin.pyz and dist/execcred.pyz
 	$(BIN)/python images/zipapp.py
 
 images: setup ## build dist/images/<name>.oci.tar
@@ -14,3 +14,8 @@ test-packages: zipapps images ## test the built archives and images
 
 release-check: setup ## build everything twice, compare, check; write dist/SHA256SUMS
 	$(BIN)/python images/release.py
+
+scan-tools: $(GO_BIN)/syft ## build the scanner that test-packages shows the images to
+SCANNER := $(addprefix $(GO_SRC)/syft/,go.mod go.sum)
+$(GO_BIN)/syft: $(SCANNER)
+	$(call go-build,syft,github.com/anchore/syft/cmd/syft)

@@ -33,7 +33,7 @@ def document(plugin: str, architecture: str, packages: list[Package], app: Path)
     """Return the bill for a plugin's tree; `app` holds the wheels."""
     name = f"{plugin}-plugin"
     root = _package(name, version(), f"pkg:generic/execcred/{name}@{version()}", "Apache-2.0")
-    parts = [_debian(package, architecture) for package in packages]
+    parts = [_debian(package) for package in packages]
     parts += [_wheel(info) for info in sorted(app.glob("*.dist-info"))]
     parts += _linked(app)
     parts.append(_package("musl", "", "pkg:generic/musl", "MIT", "linked into the launcher"))
@@ -57,10 +57,9 @@ def document(plugin: str, architecture: str, packages: list[Package], app: Path)
     return json.dumps(result, indent=1, sort_keys=True) + "\n"
 
 
-def _debian(package: Package, architecture: str) -> dict[str, Any]:
-    locator = (
-        f"pkg:deb/debian/{quote(package.name)}@{quote(package.version, safe='')}?arch={architecture}&distro=debian-12"
-    )
+def _debian(package: Package) -> dict[str, Any]:
+    where = f"arch={package.architecture}&distro=debian-12"
+    locator = f"pkg:deb/debian/{quote(package.name)}@{quote(package.version, safe='')}?{where}"
     part = _package(package.name, package.version, locator, "NOASSERTION", "licence text in licenses/")
     part["checksums"] = [{"algorithm": "SHA256", "checksumValue": package.sha256}]
     part["supplier"] = "Organization: Debian"

@@ -1,12 +1,16 @@
-"""What a plugin needs from the package index, as its hash-pinned requirements file says, unpacked and slimmed."""
+"""What plugins and tool need from the package index, as hash-pinned requirements files say, unpacked and slimmed."""
 
 from __future__ import annotations
 
 import shutil
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from layout import ROOT, fail, run
+from layout import ROOT, TOOL, fail, run
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 # What no flow of a plugin reads. AWS: the plugin uses botocore only.
 UNUSED = (
@@ -43,6 +47,10 @@ def install(plugin: str, target: Path, platform: str = "") -> None:
     shutil.rmtree(target, ignore_errors=True)
     run([*command, "-r", str(ROOT / "requirements" / f"{plugin}.txt")])
     _slim(target)
+    if plugin == TOOL:  # which writes YAML, too
+        _unlink(path for path in target.glob("yaml/*") if path.suffix != ".py")
+    else:
+        _slim_yaml(target)
 
 
 def is_native(target: Path) -> bool:
@@ -58,16 +66,23 @@ def _slim(target: Path) -> None:
         if info / "METADATA" not in kept:
             fail(f"{info.name} holds no METADATA")
     unused += _unused_data(target / "botocore" / "data")
-    unused += [path for path in target.glob("yaml/*") if path.suffix != ".py" or path.stem not in YAML_PARTS]
+    _unlink(unused)
+    for path in target.rglob("*"):
+        path.chmod(0o755 if path.is_dir() else 0o644)  # wheels disagree, and nothing in them is started
+
+
+def _slim_yaml(target: Path) -> None:
+    _unlink(path for path in target.glob("yaml/*") if path.suffix != ".py" or path.stem not in YAML_PARTS)
     for init in target.glob("yaml/__init__.py"):
         init.write_text("")
-    for path in unused:
+
+
+def _unlink(paths: Iterable[Path]) -> None:
+    for path in list(paths):
         if path.is_dir():
             shutil.rmtree(path)
         else:
             path.unlink(missing_ok=True)
-    for path in target.rglob("*"):
-        path.chmod(0o755 if path.is_dir() else 0o644)  # wheels disagree, and nothing in them is started
 
 
 def _unused_data(data: Path) -> list[Path]:

@@ -1,4 +1,4 @@
-"""Build dist/<name>-plugin.pyz: one file per plugin that any Python >= 3.11 runs, byte for byte reproducible.
+"""Build dist/<name>-plugin.pyz and dist/execcred.pyz: one file that any Python >= 3.11 runs, reproducible by the byte.
 
 The Secret readers run from inside the archive. A cloud plugin's SDK lies in it as `sdk.zip` and is unpacked when it
 is first imported, see execcred_unpack.py; with machine code in it, the archive fits one Python and platform.
@@ -17,7 +17,7 @@ import zipfile
 from pathlib import Path
 
 import wheels
-from layout import DIST, EPOCH, ROOT, compile_tree, copy_sources, fail, module, plugins
+from layout import DIST, EPOCH, ROOT, TOOL, compile_tree, copy_sources, copy_tool, fail, module, plugins
 
 SHEBANG = b"#!/usr/bin/env -S python3 -I -S\n"
 # Any Python can read this, so that an old one says what is wrong; %s are filled in below.
@@ -25,7 +25,7 @@ MAIN = """\
 import sys
 
 if sys.version_info < (3, 11):
-    sys.stderr.write("{name}-plugin: error: Python 3.11 or newer is needed, this is %d.%d [python-too-old]\\n"
+    sys.stderr.write("{name}: error: Python 3.11 or newer is needed, this is %d.%d [python-too-old]\\n"
                      "hint: name a newer one: python3.11 FILE\\n" % sys.version_info[:2])
     sys.exit(1)
 {sdk}
@@ -37,7 +37,7 @@ NATIVE = """
 import os
 
 if sys.version_info[:2] != {python} or sys.platform != {system!r} or os.uname().machine != {machine!r}:
-    sys.stderr.write("{name}-plugin: error: this archive holds machine code for Python %d.%d on {system} {machine} "
+    sys.stderr.write("{name}: error: this archive holds machine code for Python %d.%d on {system} {machine} "
                      "[wrong-platform]\\nhint: take the archive for this machine, or the image form\\n" % {python})
     sys.exit(1)
 """
@@ -54,7 +54,6 @@ def build(plugin: str, target: Path) -> Path:
         tree, sdk = Path(folder, "tree"), Path(folder, "sdk")
         tree.mkdir()
         copy_sources(plugin, tree)
-        shutil.copyfile(ROOT / "LICENSE", tree / "LICENSE")
         wheels.install(plugin, sdk)
         tags, start = "", ""
         if plugin.endswith("secretreader"):
@@ -63,13 +62,28 @@ def build(plugin: str, target: Path) -> Path:
             shutil.copytree(sdk, tree, dirs_exist_ok=True)
         else:
             tags, start = _add_sdk(plugin, sdk, tree)
-        main = MAIN.format(name=plugin, module=module(plugin), sdk=start)
-        (tree / "__main__.py").write_text(main)
-        compile_tree([sys.executable, "-I", "-S", "-B"], tree, adjacent=True)
-        target.mkdir(parents=True, exist_ok=True)
-        archive = target / f"{plugin}-plugin{tags}.pyz"
-        _write(archive, SHEBANG + zipped(tree, len(SHEBANG), stored=(".pyc", ".zip")))  # a start needs no zlib
-        return archive
+        main = MAIN.format(name=f"{plugin}-plugin", module=module(plugin), sdk=start)
+        return _finished(tree, main, target / f"{plugin}-plugin{tags}.pyz")
+
+
+def build_tool(target: Path) -> Path:
+    """Build the archive of the tool `execcred` in `target`: with all plugins' settings, and without any SDK."""
+    with tempfile.TemporaryDirectory() as folder:
+        tree, sdk = Path(folder, "tree"), Path(folder, "sdk")
+        copy_tool(tree)
+        wheels.install(TOOL, sdk)
+        shutil.copytree(sdk, tree, dirs_exist_ok=True)
+        return _finished(tree, MAIN.format(name="execcred", module="execcred.tool", sdk=""), target / "execcred.pyz")
+
+
+def _finished(tree: Path, main: str, archive: Path) -> Path:
+    """Write an archive of `tree` that starts with the text `main`; return its path."""
+    shutil.copyfile(ROOT / "LICENSE", tree / "LICENSE")
+    (tree / "__main__.py").write_text(main)
+    compile_tree([sys.executable, "-I", "-S", "-B"], tree, adjacent=True)
+    archive.parent.mkdir(parents=True, exist_ok=True)
+    _write(archive, SHEBANG + zipped(tree, len(SHEBANG), stored=(".pyc", ".zip")))  # a start needs no zlib
+    return archive
 
 
 def _add_sdk(plugin: str, sdk: Path, tree: Path) -> tuple[str, str]:
@@ -85,7 +99,7 @@ def _add_sdk(plugin: str, sdk: Path, tree: Path) -> tuple[str, str]:
     if not native:
         return "", start
     python, system, machine = sys.version_info[:2], sys.platform, os.uname().machine
-    check = NATIVE.format(name=plugin, python=python, system=system, machine=machine)
+    check = NATIVE.format(name=f"{plugin}-plugin", python=python, system=system, machine=machine)
     return f"-cp{python[0]}{python[1]}-{system}_{machine}", check + start
 
 
@@ -116,8 +130,8 @@ def _write(path: Path, content: bytes) -> None:
 def main() -> None:
     """Build the archives named on the command line, or all, into the folder DIST."""
     target = Path(os.environ.get("DIST") or DIST)
-    for plugin in sys.argv[1:] or plugins():
-        archive = build(plugin, target)
+    for name in sys.argv[1:] or [*plugins(), TOOL]:
+        archive = build_tool(target) if name == TOOL else build(name, target)
         print(f"{hashlib.sha256(archive.read_bytes()).hexdigest()}  {archive.name}  {archive.stat().st_size}")
 
 

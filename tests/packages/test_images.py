@@ -10,6 +10,7 @@ import shutil
 import stat
 import subprocess
 import sys
+import zipfile
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
 
@@ -331,6 +332,32 @@ def test_a_wheel_with_another_hash_than_the_locked_is_refused(tmp_path: Path) ->
         "path.write_text(re.sub(r'sha256:[0-9a-f]{64}', 'sha256:' + 'ab' * 32, path.read_text()))"
     )
     assert "hash" in build_with(tmp_path, change, "secretreader").lower()
+
+
+@pytest.mark.parametrize(("platform", "status"), [("x86_64-manylinux_2_36", 0), ("aarch64-manylinux_2_36", 1)])
+def test_a_wheel_that_does_not_exist_for_an_architecture_stops_the_build(
+    platform: str, status: int, tmp_path: Path
+) -> None:
+    """The index is a folder with a wheel of machine code for x86-64 only."""
+    wheel = tmp_path / "index/some_sdk-1.0-cp311-cp311-manylinux_2_17_x86_64.whl"
+    wheel.parent.mkdir()
+    with zipfile.ZipFile(wheel, "w") as archive:
+        archive.writestr("some_sdk.py", "")
+        archive.writestr("some_sdk-1.0.dist-info/METADATA", "Metadata-Version: 2.1\nName: some-sdk\nVersion: 1.0\n")
+        tags = "Wheel-Version: 1.0\nRoot-Is-Purelib: false\nTag: cp311-cp311-manylinux_2_17_x86_64\n"
+        archive.writestr("some_sdk-1.0.dist-info/WHEEL", tags)
+        archive.writestr("some_sdk-1.0.dist-info/RECORD", "")
+    shutil.copytree(ROOT / "images", tmp_path / "images", ignore=shutil.ignore_patterns("__pycache__"))
+    (tmp_path / "requirements").mkdir()
+    digest = hashlib.sha256(wheel.read_bytes()).hexdigest()
+    (tmp_path / "requirements/secretreader.txt").write_text(f"some-sdk==1.0 --hash=sha256:{digest}\n")
+    script = f"import pathlib, wheels; wheels.install('secretreader', pathlib.Path('app'), {platform!r})"
+    variables = {**os.environ, "UV_NO_INDEX": "1", "UV_FIND_LINKS": str(wheel.parent), "UV_NO_CACHE": "1"}
+    done = run([sys.executable, "-c", script], {**variables, "PYTHONPATH": str(tmp_path / "images")}, cwd=tmp_path)
+    assert done.status == status, done.err
+    assert (tmp_path / "app/some_sdk.py").exists() == (not status)
+    assert "Traceback" not in done.err
+    assert "some-sdk" in done.err or not status
 
 
 def test_an_import_that_nobody_reviewed_stops_the_build(tmp_path: Path) -> None:
