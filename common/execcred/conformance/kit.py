@@ -6,6 +6,7 @@ import contextlib
 import shutil
 import tempfile
 import threading
+import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -58,19 +59,19 @@ class Kit:
                 stack.enter_context(tempfile.TemporaryDirectory(prefix="execcred-", ignore_cleanup_errors=True))
             )
             pool = stack.enter_context(ThreadPoolExecutor(jobs))
-            stack.push(self._give_up)
             waiting = [pool.submit(self.examine, case, folder / str(number)) for number, case in enumerate(cases)]
             rows = []
-            for each in waiting:
-                rows.append(each.result())
-                progress(len(rows))
+            try:
+                for each in waiting:
+                    rows.append(each.result())
+                    progress(len(rows))
+            except KeyboardInterrupt:
+                self.hopeless = GIVEN_UP
+                while not all(each.cancel() or each.done() for each in waiting):
+                    end_orphans()  # again and again: a run may begin at this moment
+                    time.sleep(0.05)
+                raise
             return rows
-
-    def _give_up(self, kind: object, *_: object) -> None:
-        """On an interrupt, end what runs, and run no more."""
-        if kind is not None:
-            self.hopeless = GIVEN_UP
-            end_orphans()
 
     def examine(self, case: Case, folder: Path) -> Row:
         """Run one vector; whatever goes wrong is its row's matter."""

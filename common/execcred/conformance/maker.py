@@ -42,7 +42,10 @@ class Maker:
         [maker, argument] = next(iter(value.items())) if len(value) == 1 else ("", None)
         if not maker.startswith("$"):
             return {key: self.build(each) for key, each in value.items()}
-        made = getattr(self, f"_{maker[1:]}")(self.build(argument))
+        make = getattr(self, f"_{maker[1:]}", None)
+        if make is None:
+            raise ValueError(f"no maker {maker!r}")
+        made = make(self.build(argument))
         if maker in ("$jwt", "$eks", "$key", "$secret", "$federated"):
             self.secrets.add(made)
         return made
