@@ -3,7 +3,7 @@ GO_BIN := .cache/go-bin
 GO_SRC := tests/interop/go
 GO_FLAGS := -trimpath -ldflags '-s -w -X k8s.io/component-base/version.gitVersion=v1.36.3'
 UPSTREAM := sigs.k8s.io/cluster-inventory-api/plugins
-INTEROP_TOOLS := kube-apiserver kubectl consumer upstream-secretreader upstream-kubeconfig-secretreader \
+INTEROP_TOOLS := kube-apiserver kubectl consumer built upstream-secretreader upstream-kubeconfig-secretreader \
 	consumer-parse kueue-config-0.15 kueue-config-0.17
 BENCH_TOOLS := aws-iam-authenticator eks-verify kubelogin upstream-secretreader upstream-kubeconfig-secretreader
 
@@ -28,8 +28,8 @@ $(GO_BIN)/kube-apiserver $(GO_BIN)/kubectl: $(GO_BIN)/%: $(KUBERNETES)
 	$(call go-build,kubernetes,k8s.io/kubernetes/cmd/$*)
 $(GO_BIN)/upstream-secretreader $(GO_BIN)/upstream-kubeconfig-secretreader: $(GO_BIN)/upstream-%: $(INVENTORY)
 	$(call go-build,inventory,$(UPSTREAM)/$*/cmd/plugin)
-$(GO_BIN)/consumer: $(INVENTORY) $(GO_SRC)/inventory/consumer/main.go
-	$(call go-build,inventory,./consumer)
+$(GO_BIN)/consumer $(GO_BIN)/built: $(GO_BIN)/%: $(INVENTORY) $(GO_SRC)/inventory/%/main.go
+	$(call go-build,inventory,./$*)
 $(GO_BIN)/aws-iam-authenticator: $(AWS)
 	$(call go-build,aws-iam-authenticator,sigs.k8s.io/aws-iam-authenticator/cmd/aws-iam-authenticator)
 $(GO_BIN)/eks-verify: $(AWS) $(GO_SRC)/aws-iam-authenticator/eks-verify/main.go
