@@ -22,8 +22,8 @@ if not TOOL.exists():
     absent("dist/execcred.pyz is missing: make zipapps")
 
 
-def tool(*words: str, **how: object) -> Result:
-    return run([sys.executable, "-I", "-S", TOOL, *words], **how)
+def tool(*words: str) -> Result:
+    return run([sys.executable, "-I", "-S", TOOL, *words])
 
 
 def test_two_builds_are_the_same_file(tmp_path: Path) -> None:
@@ -51,7 +51,10 @@ def test_it_is_executable_in_an_empty_environment() -> None:
 @pytest.mark.parametrize("name", COMMANDS)
 def test_each_sub_command_is_in_it(name: str) -> None:
     result = tool(name, "--help")
-    assert (result.status, result.err) == (0, "")
+    if name == "conformance":  # left out: it brings servers and their libraries
+        assert result.code == "conformance-not-installed"
+    else:
+        assert (result.status, result.err) == (0, "")
 
 
 @pytest.mark.parametrize("plugin", PLUGINS)
