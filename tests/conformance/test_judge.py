@@ -33,7 +33,7 @@ def answer(status: object, **fields: object) -> str:
 def found(
     authority: Authority, folder: Path, expect: Json, *runs: Done, level: str = "MUST", own: bool = True, **vector: Any
 ) -> list[tuple[str, str]]:
-    case = Case("any", "a case of the test", level, {"config": {}}, {"expect": expect, **vector})
+    case = Case("any", "a case of the test", level, {}, {"expect": expect, **vector})
     with Stage(case, authority, folder) as stage:
         return [(each.level, each.text) for each in judge(stage, runs, own=own)]
 

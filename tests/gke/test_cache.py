@@ -8,15 +8,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from execcred.conformance.fakes.google import (
-    LAST,
-    TARGET,
-    MetadataServer,
-    authorized_user,
-    external_account,
-    service_account,
-)
+from execcred.conformance.fakes.google import LAST, TARGET, MetadataServer
 from gke.cloud import Cloud
+from gke.files import authorized_user, external_account, service_account
 from gke.test_sources import subject_file
 from unit.support import exec_info, executable, variables_for
 

@@ -10,8 +10,9 @@ import pytest
 import execcred_gke
 from execcred import ExecCredError
 from execcred._run import respond
-from execcred.conformance.fakes.google import LAST, TARGET, MetadataServer, authorized_user, service_account
+from execcred.conformance.fakes.google import LAST, TARGET, MetadataServer
 from gke.cloud import Cloud, answered
+from gke.files import authorized_user, service_account
 from gke.test_metadata import Machine
 from unit.support import V1BETA1, exec_info
 

@@ -24,14 +24,10 @@ from execcred.conformance.fakes.google import (
     MetadataServer,
     SubjectServer,
     api_error,
-    authorized_user,
-    external_account,
-    external_user,
-    impersonated,
     oauth_error,
-    service_account,
 )
 from gke.cloud import Cloud, answered, failed
+from gke.files import authorized_user, external_account, external_user, impersonated, service_account
 from gke.test_sources import ALLOWED, executable, subject_file
 from unit.support import executable as executable_of
 from unit.support import variables_for

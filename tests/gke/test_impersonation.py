@@ -18,14 +18,9 @@ from execcred.conformance.fakes.google import (
     TARGET,
     Json,
     MetadataServer,
-    authorized_user,
-    external_account,
-    external_user,
-    impersonated,
-    impersonation_url,
-    service_account,
 )
 from gke.cloud import Cloud, failed
+from gke.files import authorized_user, external_account, external_user, impersonated, impersonation_url, service_account
 from gke.test_sources import ALLOWED, FEDERATED, USER, executable, subject_file
 
 if TYPE_CHECKING:

@@ -19,15 +19,10 @@ from execcred.conformance.fakes.google import (
     Json,
     MetadataServer,
     SubjectServer,
-    authorized_user,
-    external_account,
-    external_user,
-    impersonated,
-    impersonation_url,
-    service_account,
     unbase64,
 )
 from gke.cloud import Cloud, answered
+from gke.files import authorized_user, external_account, external_user, impersonated, impersonation_url, service_account
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -9,20 +9,9 @@ import jwt
 import pytest
 
 from execcred.conformance.fakes import Authority, ConnectProxy
-from execcred.conformance.fakes.google import (
-    HOSTS,
-    IAM,
-    ROBOT,
-    SCOPES,
-    TARGET,
-    TOKEN_URI,
-    Google,
-    MetadataServer,
-    authorized_user,
-    impersonated,
-    service_account,
-)
+from execcred.conformance.fakes.google import HOSTS, IAM, ROBOT, SCOPES, TARGET, TOKEN_URI, Google, MetadataServer
 from gke.cloud import Cloud
+from gke.files import authorized_user, impersonated, service_account
 from interop.peers import Answer, ask, gke_peer
 
 if TYPE_CHECKING:

@@ -34,7 +34,7 @@ def judge_answer(stage: Stage, done: Done, expect: Json) -> Iterator[tuple[str, 
         return
     version = f"{GROUP}/{expect.get('api_version', 'v1')}"
     if answer.get("apiVersion") != version:
-        yield MUST, f"the answer's apiVersion is {str(answer.get('apiVersion'))[:60]!r}, and {version} was asked for"
+        yield MUST, f"the answer's apiVersion is {repr(answer.get('apiVersion'))[:60]}, and {version} was asked for"
     if (
         done.stdout.count("\n") != 1
         or not done.stdout.endswith("\n")

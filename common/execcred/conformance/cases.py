@@ -81,7 +81,8 @@ def exec_info(case: Case, maker: Maker) -> str | bytes | None:
     if "exec_info" in vector or vector.get("stand_alone"):
         given = maker.build(vector.get("exec_info"))
         return given if given is None or isinstance(given, str | bytes) else json.dumps(given)
-    config = merged(case.recipe["config"], vector.get("config", {}))
+    known, changes = case.recipe.get("config"), vector.get("config", {})
+    config = None if known is None and not changes else merged(known or {}, changes)
     cluster = merged({"server": case.recipe.get("server", SERVER), "config": config}, vector.get("cluster", {}))
     spec = merged({"interactive": False, "cluster": cluster}, vector.get("spec", {}))
     info = {"kind": "ExecCredential", "apiVersion": "client.authentication.k8s.io/v1", "spec": spec}

@@ -36,7 +36,7 @@ TABLE = (
     option("junit", "write JUnit XML to this file, too"),
     option("output", "how the report looks", "choice", ("text", "json"), "text"),
 )
-USAGE = "conformance [flags] -- COMMAND…   (in it, {clusterName} and other texts of the recipe's config are filled in)"
+USAGE = "conformance [flags] -- COMMAND…   (in it, {clusterName} and other words of the recipe are filled in)"
 
 
 def answer(arguments: Sequence[str], _: Env) -> tuple[str, int]:

@@ -15,7 +15,8 @@ if TYPE_CHECKING:
 
 NULL = type(None)
 FIELDS: dict[str, tuple[type, ...]] = {
-    "config": (dict,),
+    "words": (dict,),
+    "config": (dict, NULL),
     "args": (list, NULL),
     "flags": (list, NULL),
     "env": (dict, NULL),
@@ -51,8 +52,8 @@ def read_recipe(file: str) -> Json:
 
 
 def placeholders(command: Sequence[str], recipe: Json) -> bool:
-    """Return whether a command has texts of the recipe's config filled in."""
-    return any(f"{{{name}}}" in word for name in recipe["config"] for word in command)
+    """Return whether a command has words of the recipe filled in."""
+    return any(f"{{{name}}}" in word for name in recipe.get("words", {}) for word in command)
 
 
 def _bad(file: str, what: str) -> BadRequest:

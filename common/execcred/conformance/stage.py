@@ -130,16 +130,19 @@ class Stage:
     def refusal(self, token: str) -> str:
         """Return why the stand-in cloud would not take a token for its own, "" if it would."""
         if self.case.plugin == "eks":
-            return presigned_problem(token, self.case.recipe["config"].get("clusterName", ""))
+            return presigned_problem(token, self.case.recipe.get("words", {}).get("clusterName", ""))
         known = self.cloud is None or token in self.cloud.issued
         return "" if known else "the cloud did not issue the token"
 
     # --- the run ---
 
     def fill(self, command: Sequence[str]) -> list[str]:
-        """Return a command with {clusterName} and the like, the texts of the recipe's config, and {dir} filled in."""
-        texts = {name: text for name, text in self.case.recipe["config"].items() if isinstance(text, str)}
-        words = {**self.maker.words, "server": self.case.recipe.get("server", SERVER), **texts}
+        """Return a command with the recipe's words, like {clusterName}, and {server} and {dir} filled in."""
+        words = {
+            **self.maker.words,
+            "server": self.case.recipe.get("server", SERVER),
+            **self.case.recipe.get("words", {}),
+        }
         return [_filled(word, words) for word in command]
 
     def execute(self, command: Sequence[str], limit: float = LIMIT) -> Done:

@@ -11,6 +11,7 @@ from urllib.parse import parse_qs, urlsplit
 from cryptography import x509
 from cryptography.x509.oid import NameOID
 
+from .discovery import DISCOVERY, KINDS, VERSIONS, Kind, resource_list
 from .listener import Head, Listener, read_body, read_head
 from .pki import LOOPBACK, Authority
 
@@ -21,25 +22,6 @@ if TYPE_CHECKING:
 Json = dict[str, Any]
 
 
-class Kind(NamedTuple):
-    """How a kind of object appears in URLs."""
-
-    version: str
-    name: str
-    resource: str
-    namespaced: bool
-    verbs: tuple[str, ...] = ("get", "list")
-
-
-PROFILES = "multicluster.x-k8s.io/v1alpha1"
-KINDS = (
-    Kind("v1", "Secret", "secrets", True),
-    Kind("v1", "Namespace", "namespaces", False),
-    Kind("v1", "Node", "nodes", False),
-    Kind(PROFILES, "ClusterProfile", "clusterprofiles", True),
-    Kind("authentication.k8s.io/v1", "SelfSubjectReview", "selfsubjectreviews", False, ("create",)),
-)
-VERSIONS = list(dict.fromkeys([kind.version for kind in KINDS]))
 REASONS = {
     400: "BadRequest",
     401: "Unauthorized",
@@ -260,45 +242,3 @@ def kubeconfig(server: str, ca: str, user: Mapping[str, Any], namespace: str = "
             }
         ],
     }
-
-
-def resource_list(version: str) -> Json:
-    """Return the discovery document of one group and version."""
-    resources = [
-        {
-            "name": kind.resource,
-            "singularName": kind.name.lower(),
-            "namespaced": kind.namespaced,
-            "kind": kind.name,
-            "verbs": list(kind.verbs),
-        }
-        for kind in KINDS
-        if kind.version == version
-    ]
-    return {"kind": "APIResourceList", "apiVersion": "v1", "groupVersion": version, "resources": resources}
-
-
-def _group(version: str) -> Json:
-    entry = {"groupVersion": version, "version": version.partition("/")[2]}
-    return {"name": version.partition("/")[0], "versions": [entry], "preferredVersion": entry}
-
-
-DISCOVERY: dict[str, Json] = {
-    "version": {
-        "major": "1",
-        "minor": "36",
-        "gitVersion": "v1.36.0",
-        "gitCommit": "",
-        "gitTreeState": "clean",
-        "buildDate": "1970-01-01T00:00:00Z",
-        "goVersion": "",
-        "compiler": "",
-        "platform": "linux/amd64",
-    },
-    "api": {"kind": "APIVersions", "versions": ["v1"], "serverAddressByClientCIDRs": []},
-    "apis": {
-        "kind": "APIGroupList",
-        "apiVersion": "v1",
-        "groups": [_group(version) for version in VERSIONS if "/" in version],
-    },
-}
