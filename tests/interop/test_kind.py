@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import yaml
 
 from docs.pages import ROOT
+from execcred import __version__
 from interop.cluster import b64
 from interop.follower import installed
 from tool.support import findings
@@ -64,3 +65,51 @@ def test_the_jobs_kubeconfig_leads_from_the_secret_to_the_nodes_of_the_spoke(fol
     command = ["kubectl", "--kubeconfig=kubeconfig", *arguments[1:]]
     done = follower.run(*command, KUBECONFIG=follower.identity("generic"))
     assert (done.returncode, done.stdout) == (0, "node/execcred-spoke-control-plane\n")
+
+
+# They note what they are asked; the clusters that `kind` hands over are the tests' API servers, which run no pods.
+KIND = """#!/bin/sh
+echo "kind $*" >>"$NOTES"
+while [ $# -gt 0 ]; do
+    case $1 in
+        --name) name=$2 ;;
+        --kubeconfig) cp "$CLUSTERS/$name" "$2" ;;
+    esac
+    shift
+done
+"""
+DOCKER = """#!/bin/sh
+echo "docker $*" >>"$NOTES"
+case $1 in
+    exec) cat >/dev/null ;;
+    inspect) echo 10.0.0.9 ;;
+esac
+"""
+
+
+def test_the_script_comes_as_far_as_the_pod_which_only_a_kubelet_can_run(follower: Follower) -> None:
+    follower.install("generic")
+    for left in ("apis/batch/v1/namespaces/fleet/jobs/nodes", "api/v1/namespaces/fleet/configmaps/spoke-1"):
+        follower.hub.call("DELETE", f"/{left}?propagationPolicy=Background")
+    both = follower.kubeconfig(follower.hub.admin, follower.spoke.admin)
+    for name, context in (("execcred-hub", "hub"), ("execcred-spoke", "spoke-1")):
+        own = {key: [row for row in both[key] if row["name"] == context] for key in ("clusters", "users", "contexts")}
+        follower.write(name, {**both, **own, "current-context": context})
+    for name, text in (("kind", KIND), ("docker", DOCKER)):
+        follower.write(f"bin/{name}", text).chmod(0o755)
+    archive, notes = follower.write("secretreader.oci.tar", ""), follower.write("notes", "")
+    variables = {"CLUSTERS": str(follower.folder), "NOTES": str(notes), "IMAGE_ARCHIVE": str(archive), "TIMEOUT": "1s"}
+    done = follower.run(str(FOLDER / "run.sh"), **variables)
+    assert "timed out waiting for the condition on jobs/nodes" in done.stdout, done.stdout
+    assert done.returncode != 0
+    asked = notes.read_text()
+    assert asked.rstrip().endswith("kind delete clusters execcred-hub execcred-spoke")
+    image = f"registry.example/execcred/secretreader:{__version__}"
+    assert f"images tag --force secretreader-plugin:{__version__} {image}\n" in asked
+    job = follower.hub.call("GET", "/apis/batch/v1/namespaces/fleet/jobs/nodes")[1]["spec"]["template"]["spec"]
+    assert job["volumes"][0]["image"]["reference"] == image
+    assert job["hostAliases"] == [{"ip": "10.0.0.9", "hostnames": ["execcred-spoke-control-plane"]}]
+    data = follower.hub.call("GET", "/api/v1/namespaces/fleet/configmaps/spoke-1")[1]["data"]["kubeconfig"]
+    (cluster,) = yaml.safe_load(data)["clusters"]
+    assert cluster["cluster"]["server"] == "https://execcred-spoke-control-plane:6443"
+    assert cluster["cluster"]["certificate-authority-data"] == b64(follower.spoke.ca)
