@@ -52,12 +52,13 @@ def _is_number(text: str) -> bool:
 
 
 def shown(text: str) -> str:
-    """Return a URL as an error may show it: without userinfo and query, where passwords and tokens stand."""
+    """Return a URL as an error may show it: without userinfo, query and a path like one, where passwords may stand."""
     try:
         url = parse_url(text)
     except ValueError:
         return "an invalid URL" if text else "nothing"
-    return f"{url.scheme}://{'…@' if url.userinfo else ''}{url.authority}{url.path.partition('?')[0]}"
+    path = "/…" if "@" in url.path else url.path.partition("?")[0]  # two URLs run together have an @ there
+    return f"{url.scheme}://{'…@' if url.userinfo else ''}{url.authority}{path}"
 
 
 def same_server(one: str, other: str) -> bool:

@@ -104,8 +104,10 @@ class _Loader(_Text, Scanner, Parser, Composer):
 
 def _value(node: Any, made: dict[Any, Any]) -> Any:
     """Return a node as text, None, list or mapping; `made` holds what anchors may refer to."""
+    if node.tag == NULL:
+        return None
     if isinstance(node, ScalarNode):
-        return None if node.tag == NULL else node.value
+        return node.value
     if node in made:
         if made[node] is made:
             raise MarkedYAMLError(problem="it contains itself", problem_mark=node.start_mark)
@@ -119,6 +121,7 @@ def _value(node: Any, made: dict[Any, Any]) -> Any:
 
 
 def _key(node: Any, made: dict[Any, Any]) -> Any:
-    if not isinstance(node, ScalarNode):
+    key = _value(node, made)
+    if isinstance(key, list | dict):
         raise MarkedYAMLError(problem="a key is not a text", problem_mark=node.start_mark)
-    return _value(node, made)
+    return key

@@ -75,6 +75,8 @@ def test_what_was_written_is_read(data: Any, flow: bool, style: str | None) -> N
 @example("? {a: b}\n: c")
 @example("--- a\n--- b")
 @example("!!null ''")
+@example("!!null \n- a")
+@example("!!null {a: b}: c")
 @example("a:\r\n  b\r  c")
 def test_any_text_is_read_or_refused_alike(text: str) -> None:
     assert outcome(load, text) == outcome(reference, text)

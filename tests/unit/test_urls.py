@@ -204,6 +204,7 @@ def test_two_urls_name_one_server_however_they_are_spelt(one: str, other: str, s
         ("https://user:pass@spoke:6443/x?token=abc", "https://…@spoke:6443/x"),
         ("http://spoke/a/b", "http://spoke:80/a/b"),
         ("https://user:pass@spoke\n", "an invalid URL"),
+        ("https://u:secret@spoke.examplehttps://u:secret@spoke", "https://…@spoke.examplehttps:443/…"),
         ("", "nothing"),
     ],
 )
