@@ -42,8 +42,14 @@ FORMS = {
 CASES = [(form, suite) for form, suites in FORMS.items() for suite in suites]
 
 
-def script(start: Path, *lines: str) -> None:
-    start.write_text("\n".join(["#!/bin/sh", *lines, ""]))
+def script(start: Path, command: list[str], folder: Path) -> None:
+    """Write an executable that turns into `command`, with a place to unpack in unless it is told one.
+
+    In Python, as a shell would complain about closed descriptors and lost folders on its own.
+    """
+    variable = f'os.environ.setdefault("EXECCRED_UNPACK_DIR", {str(folder)!r})'
+    lines = [f"#!{NEW[3, 11]} -IS", "import os, sys", variable, f"os.execv({command[0]!r}, {command!r} + sys.argv[1:])"]
+    start.write_text("\n".join([*lines, ""]))
     start.chmod(0o755)
 
 
@@ -58,13 +64,11 @@ def put(form: str, plugin: str, start: Path, trees: dict[str, Path]) -> None:
         start.symlink_to(folder / "plugins/bin" / start.name)
     elif form == "arm64":
         tree = image(plugin).unpack("arm64", folder / "arm64")
-        words = " ".join(f"'{word}'" for word in emulated(tree, plugin))
-        script(start, f'exec {words} "$@"')
+        script(start, emulated(tree, plugin), folder / "sdk")
     else:
         version = form.partition("-")[2] or "3.11"
         python = NEW[int(version[0]), int(version[2:])]
-        unpack = f": ${{EXECCRED_UNPACK_DIR={folder}/sdk}}"
-        script(start, unpack, "export EXECCRED_UNPACK_DIR", f'exec {python} -I -S {archive(plugin)} "$@"')
+        script(start, [python, "-I", "-S", str(archive(plugin))], folder / "sdk")
 
 
 def environment(form: str, plugins: tuple[str, ...], folder: Path, trees: dict[str, Path]) -> Path:
