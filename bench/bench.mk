@@ -12,3 +12,7 @@ bench: setup zipapps bench-tools $(AWSCLI)/.ready ## measure against the Go tool
 .PHONY: bench-forms
 bench-forms: setup zipapps images ## measure size and start-up of each form, write its table in docs/which-form.md
 	cd bench && ../$(BIN)/python forms.py
+
+.PHONY: bench-access
+bench-access: setup ## measure the access library with 1,000 clusters, write bench/access.md
+	cd bench && ../$(BIN)/python access.py

@@ -96,7 +96,13 @@ def text_of(value: Any, where: str, fail: Fail) -> str:
     """Return a string that may be an argument or a variable: valid text without a null character."""
     if not isinstance(value, str):
         raise fail(f"{where} must be a string, is {json_type(value)}")
-    if "\0" in value or any("\ud800" <= char <= "\udfff" for char in value):
+    try:
+        value.encode()
+    except UnicodeEncodeError:  # JSON can spell halves of characters
+        valid = False
+    else:
+        valid = "\0" not in value
+    if not valid:
         raise fail(f"{where} holds a character that no argument or variable can have")
     return value
 
