@@ -6,6 +6,8 @@ import base64
 import json
 import os
 import pty
+import shlex
+import shutil
 import subprocess
 import sys
 import time
@@ -196,12 +198,14 @@ def test_without_any_kubeconfig_there_is_nothing_to_look_at(fleet: Fleet) -> Non
     env = Env({})
     told = Told(*respond(("doctor", "--output=json"), env))
     assert told.failed() == [("context", "context-missing")]
+    assert doctor(fleet, KUBECONFIG="", KUBERNETES_SERVICE_HOST="::1").failed() == [("context", "context-missing")]
     assert doctor(fleet, "--context=other").failed() == [("context", "context-missing")]
 
 
 def test_kubeconfigs_are_merged_as_kubectl_does(ready: Fleet) -> None:
     first = ready.write("first", {"current-context": "here", "contexts": [], "users": [], "clusters": []})
-    told = doctor(ready, KUBECONFIG=f"{first}:{first}-absent:{ready.kubeconfig}")
+    empty = ready.write("empty", "")
+    told = doctor(ready, KUBECONFIG=f"{first}:{first}-absent:{empty}:{ready.kubeconfig}")
     assert told.steps["accepted"]["status"] == "ok"
     home = ready.folder / ".kube"
     home.mkdir()
@@ -364,6 +368,20 @@ def test_a_command_that_cannot_be_run(fleet: Fleet, command: str, what: str) -> 
     assert "its install hint says: install it" in told.data["next"]["hint"]
 
 
+def test_a_volume_that_forbids_execution_is_told(fleet: Fleet) -> None:
+    if os.geteuid() != 0 or not shutil.which("unshare"):
+        pytest.skip("only root can mount")
+    folder = fleet.folder / "volume"
+    folder.mkdir()
+    kubeconfig = fleet.spoke.kubeconfig({"exec": exec_config(f"{folder}/plugin") | {"interactiveMode": "Never"}})
+    words = [sys.executable, "-m", "execcred.tool", "doctor", "--kubeconfig", fleet.write("c", kubeconfig)]
+    mount = f"mount -t tmpfs -o noexec tmpfs {folder} && install -m 755 /dev/null {folder}/plugin"
+    command = ["unshare", "--mount", "sh", "-c", f"{mount} && exec {shlex.join(words)}"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 1
+    assert "its volume is mounted noexec [plugin-not-runnable]" in done.stdout
+
+
 def test_a_relative_command_counts_from_the_kubeconfig(fleet: Fleet) -> None:
     printer(fleet)
     assert of_plugin(fleet, {"command": "./plugin"}).steps["accepted"]["status"] == "ok"
@@ -490,6 +508,15 @@ def test_no_secret_is_shown_whoever_repeats_it(fleet: Fleet) -> None:
     assert told.steps["accepted"]["details"] == {"user": "…", "groups": ["…"]}
     leak = script(fleet, f"echo 'Authorization: Bearer {token}' >&2", "exit 1")
     assert token not in of_plugin(fleet, {"command": leak}).text
+    told = of_plugin(
+        fleet,
+        {
+            "command": script(fleet, 'echo "bad $AZURE_CLIENT_SECRET" >&2', "exit 1"),
+            "env": [{"name": "AZURE_CLIENT_SECRET", "value": "hunter2-hunter2"}],
+        },
+    )
+    assert "bad …" in told.steps["credential"]["problems"][0]["message"]
+    assert "hunter2" not in told.text
     assert "hub-token" not in of_profile(fleet, "spoke-1").text
 
 
@@ -501,6 +528,17 @@ def test_the_credential_goes_to_allowed_servers_only(fleet: Fleet) -> None:
     assert (told.failed(), told.status) == ([("server", "server-refused")], 1)
     assert fleet.spoke.requests == []
     assert of_plugin(fleet, {"command": printer(fleet)}, "--allow-server=127.0.0.0/8").status == 0
+
+
+@pytest.mark.parametrize(
+    "fields", [{"server": "http://spoke.example"}, {"server": ""}, {"proxy-url": "socks5://127.0.0.1:9"}]
+)
+def test_a_cluster_entry_that_leads_nowhere(fleet: Fleet, fields: dict[str, str]) -> None:
+    kubeconfig = fleet.spoke.kubeconfig({"exec": exec_config(printer(fleet)) | {"interactiveMode": "Never"}})
+    kubeconfig["clusters"][0]["cluster"].update(fields)
+    told = doctor(fleet, f"--kubeconfig={fleet.write('c', kubeconfig)}")
+    assert told.failed() == [("server", "cluster-fields-invalid")]
+    assert told.states()["expiry"] == "ok"
 
 
 def test_an_unverified_server_is_sent_nothing_that_a_profile_names(ready: Fleet) -> None:
@@ -531,6 +569,7 @@ def test_an_unverified_server_is_sent_nothing_that_a_profile_names(ready: Fleet)
         ("answers in another protocol", "cluster-bad-answer", 1),
         ("closes after the request", "cluster-unreachable", 3),
         ("closes after TLS", "cluster-unreachable", 3),
+        ("closes at once", "cluster-unreachable", 3),
         ("never answers", "cluster-unreachable", 3),
         ("is certified by another authority", "cluster-tls", 1),
         ("is certified for another name", "cluster-tls", 1),
@@ -673,7 +712,8 @@ def test_the_first_failure_decides_even_after_warnings() -> None:
 def test_progress_is_shown_on_a_terminal_only(ready: Fleet, terminal: bool) -> None:
     ours, theirs = pty.openpty()
     command = [sys.executable, "-m", "execcred.tool", "doctor", "--provider-file", ready.providers]
-    environment = {"PATH": os.environ["PATH"], "PYTHONPATH": LOOPBACK_ONLY, **ready.variables()}
+    measured = {name: value for name, value in os.environ.items() if name.startswith("COVERAGE_")}
+    environment = {"PATH": os.environ["PATH"], "PYTHONPATH": LOOPBACK_ONLY, **measured, **ready.variables()}
     with subprocess.Popen(
         [*command, "--clusterprofile", "spoke-1"],
         env=environment,

@@ -163,5 +163,16 @@ def test_a_foreign_token_is_sent_to_no_host_but_sts(aws: Account, url: str, code
     assert aws.cloud.asked == []
 
 
+def test_a_token_in_a_kubeconfig_tells_no_cluster_to_ask_with(aws: Account) -> None:
+    url = f"https://{STS}/?X-Amz-Credential=ASIAX%2F20260101%2Feu-central-1%2Fsts%2Faws4_request"
+    token = "k8s-aws-v1." + base64.urlsafe_b64encode(url.encode()).decode().rstrip("=")
+    path = aws.fleet.write("static", aws.fleet.spoke.kubeconfig({"token": token}))
+    done = run(["doctor", "--kubeconfig", path], variables=aws.variables)
+    assert b"signed with temporary keys" in done.stdout
+    assert b"[identity-unknown]" in done.stdout
+    assert token.encode() not in done.stdout
+    assert aws.cloud.asked == []
+
+
 def test_a_token_that_is_no_base64_is_no_presigned_url() -> None:
     assert presigned("k8s-aws-v1.%%%") is None

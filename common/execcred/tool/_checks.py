@@ -17,7 +17,7 @@ from ._entries import PROVIDER_FILE, Entry, Profile, find, mapping
 from ._peers import find as find_hub
 from ._peers import plain_connection, spec_of
 from ._profiles import get_one
-from ._rules import check_entry
+from ._rules import SECRET_VARIABLES, check_entry
 from ._rules_profile import check_profile, check_together
 
 TYPE_CHECKING = False
@@ -170,7 +170,7 @@ def obstacle(path: str, command_: str, search: str) -> tuple[str, str]:
     if not os.path.isfile(path):
         return "it is no file", "name the executable itself"
     if not os.access(path, os.X_OK):
-        if os.statvfs(path).f_flag & os.ST_NOEXEC:
+        if os.statvfs(path).f_flag & getattr(os, "ST_NOEXEC", 0):  # Linux tells
             return "its volume is mounted noexec", "mount it without noexec; image volumes need kubelet 1.33 or newer"
         return "it is not executable", f"chmod +x {path}"
     return _interpreter(path, search)
@@ -214,6 +214,7 @@ def credential(case: Case) -> Seen:
     ours = case.entry.plugin
     variables = dict(case.env.variables) | ({"EXECCRED_LOG_LEVEL": "debug"} if ours else {})
     case.env.step = f"running {case.spec.command}"
+    case.keep(*[text for name, text in (*variables.items(), *case.spec.env) if _is_secret(name, text)])
     try:
         answer = run_plugin(case.spec, timeout=case.settings.seconds("timeout"), environ=variables)
     except ExecCredError as error:
@@ -226,6 +227,11 @@ def credential(case: Case) -> Seen:
     text = f"a {' and a '.join(kinds)} after {answer.seconds:.1f} s"
     details = {"kinds": kinds, "seconds": round(answer.seconds, 3), "log": log}
     return Seen("; ".join([text, *([_told(log)] if log else [])]), details)
+
+
+def _is_secret(name: str, text: str) -> bool:
+    """Tell whether a variable is one that a plugin's words must not repeat."""
+    return name.upper().endswith(SECRET_VARIABLES) and len(text) >= 8
 
 
 def _log(text: str, plugin: str) -> list[str]:

@@ -53,27 +53,39 @@ def load(files: Sequence[str], asked: str) -> Context:
     if not files:
         raise _missing("there is no --kubeconfig, KUBECONFIG or HOME")
     where = printable(":".join(files))
-    documents = [document for file in files for document in read_documents(file)]
+    # Of several, kubectl does not mind one that is empty.
+    documents = [each for file in files if len(files) == 1 or os.path.getsize(file) for each in read_documents(file)]
     merged: dict[str, Any] = {"current-context": "", **{section: {} for section in SECTIONS}}
     entries: dict[str, Entry] = {}  # by user
     for document in documents:
-        data = mapping(document.data)
-        current = data.get("current-context")
-        merged["current-context"] = merged["current-context"] or (current if isinstance(current, str) else "")
-        for section in SECTIONS:
-            for index, row in enumerate(rows(data.get(section))):
-                name, body = row.get("name"), mapping(row.get(section[:-1]))
-                if isinstance(name, str) and name not in merged[section]:
-                    merged[section][name] = _absolute(section, body, document.file)
-                    if section == "users" and isinstance(body.get("exec"), dict):
-                        entries[name] = _entry(document, index, body["exec"])
+        _merge(document, merged, entries)
     choice = choose(merged, asked, lambda what: _missing(f"{where}: {what}"))
     source = f"context {printable(choice.name, 60)} of {where}"
     return Context(choice, entries.get(str(choice.context.get("user"))), source)
 
 
+def _merge(document: Document, merged: dict[str, Any], entries: dict[str, Entry]) -> None:
+    """Add what a document has to `merged` and `entries`; of one name the first wins."""
+    data = mapping(document.data)
+    current = data.get("current-context")
+    merged["current-context"] = merged["current-context"] or (current if isinstance(current, str) else "")
+    for section in SECTIONS:
+        for index, row in enumerate(rows(data.get(section))):
+            name, body = row.get("name"), mapping(row.get(section[:-1]))
+            if not isinstance(name, str) or name in merged[section]:
+                continue
+            merged[section][name] = _absolute(section, body, document.file)
+            if section == "users" and isinstance(body.get("exec"), dict):
+                where = ("users", index, "user", "exec")
+                entries[name] = Entry(document, where, KUBECONFIG, body["exec"])
+
+
 def _missing(what: str) -> ExecCredError:
-    return ExecCredError("context-missing", f"no context to look at: {what}", "give --kubeconfig and --context")
+    return ExecCredError(
+        "context-missing",
+        f"no context to look at: {what}",
+        "give --kubeconfig and --context, or look at a ClusterProfile",
+    )
 
 
 def _absolute(section: str, body: dict[str, Any], file: str) -> dict[str, Any]:
@@ -87,7 +99,3 @@ def _absolute(section: str, body: dict[str, Any], file: str) -> dict[str, Any]:
         named = isinstance(command, str) and "/" in command  # a bare name is looked up in PATH
         result["exec"] = {**config, "command": os.path.join(folder, str(command))} if named else dict(config)
     return result
-
-
-def _entry(document: Document, index: int, config: dict[str, Any]) -> Entry:
-    return Entry(document, ("users", index, "user", "exec"), KUBECONFIG, config)

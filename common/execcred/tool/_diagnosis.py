@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import os
 import threading
 from typing import NamedTuple
 
-from execcred._env import stderr
 from execcred._errors import ExecCredError, TryAgain, printable
+
+from ._progress import progress
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -98,18 +98,14 @@ class Result(NamedTuple):
 def examine(case: Case, steps: Sequence[Step]) -> list[Result]:
     """Take the steps in order; one whose needs are missing is skipped, and none goes on for ever."""
     results = []
-    terminal = os.isatty(2)
     for step in steps:
         if not all(hasattr(case, need) for need in step.needs):
             results.append(Result(step.name, SKIPPED, Seen("", {})))
             continue
-        if terminal:
-            stderr(f"\r\x1b[K{step.name} …")
-        seen = _hidden(_bounded(step, case), case.secrets)
+        with progress(step.name):
+            seen = _hidden(_bounded(step, case), case.secrets)
         failed = any(each.exit_status for each in seen.problems)
         results.append(Result(step.name, FAILED if failed else WARNING if seen.problems else OK, seen))
-    if terminal:
-        stderr("\r\x1b[K")
     return results
 
 

@@ -13,6 +13,7 @@ from ._facts import SUBJECTS
 from ._options import HUB, OUTPUT, option, parse
 from ._peers import find
 from ._profiles import get_all
+from ._progress import progress
 from ._replace import read, replace
 from ._splice import SECTIONS, changed
 from ._splice import read as parsed
@@ -68,9 +69,10 @@ def answer(arguments: Sequence[str], env: Env) -> tuple[str, int]:
         raise BadRequest("usage", "--provider-file and --to are needed, and no words", "see execcred kubeconfig --help")
     env.start(settings.seconds("timeout"), False)
     providers = ProviderFile.load(settings.text("provider-file"))
-    hub = find(settings, env)
     namespace = settings.text("namespace")
-    profiles = get_all(hub, namespace, env)
+    with progress("asking the hub for ClusterProfiles"):
+        hub = find(settings, env)
+        profiles = get_all(hub, namespace, env)
     targets = [_target(profile, providers, settings.text("name-template"), hub) for profile in profiles]
     _distinct(targets)
     done: dict[str, str] = {}
@@ -83,7 +85,8 @@ def answer(arguments: Sequence[str], env: Env) -> tuple[str, int]:
     if settings.flag("dry-run"):
         change(read(path))
     else:
-        replace(path, change, env)
+        with progress(f"writing {printable(path)}"):
+            replace(path, change, env)
     if settings.text("output") == "json":
         return _json(path, settings.flag("dry-run"), targets, done), 0
     return _text(path, settings.flag("dry-run"), targets, done), 0
