@@ -8,6 +8,7 @@ import shutil
 import socket
 import ssl
 import subprocess
+import sys
 import time
 from typing import TYPE_CHECKING, Any
 
@@ -189,3 +190,13 @@ def test_the_proxy_refuses(refuse: int, target: str, status: int) -> None:
     with ConnectProxy(refuse=refuse) as proxy, connect(proxy) as connection:
         connection.sendall(f"CONNECT {target} HTTP/1.1\r\n\r\n".encode())
         assert f" {status} ".encode() in connection.recv(4096)
+
+
+def test_threads_that_want_a_key_at_once_get_the_same() -> None:
+    code = (
+        "from concurrent.futures import ThreadPoolExecutor as Pool\n"
+        "from execcred.conformance.fakes.pki import private_key\n"
+        "print(len(set(map(id, Pool(4).map(private_key, ['rsa'] * 4)))))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60)
+    assert done.stdout == "1\n"

@@ -36,6 +36,10 @@ $(GO_BIN)/eks-verify: $(AWS) $(GO_SRC)/aws-iam-authenticator/eks-verify/main.go
 	$(call go-build,aws-iam-authenticator,./eks-verify)
 $(GO_BIN)/kubelogin: $(KUBELOGIN)
 	$(call go-build,kubelogin,github.com/Azure/kubelogin)
+CONFORMANCE_PEERS := upstream-secretreader upstream-kubeconfig-secretreader aws-iam-authenticator
+.PHONY: conformance-reports
+conformance-reports: setup $(addprefix $(GO_BIN)/,$(CONFORMANCE_PEERS)) ## write docs/conformance/, the kit's reports on plugins of others
+	$(BIN)/python tests/conformance/reports.py
 # Consumers' own parsers, for the files of provider-configs. Kueue's loader brings all of Kueue: minutes, the first time.
 $(GO_BIN)/consumer-parse: $(addprefix $(GO_SRC)/consumers/access/,go.mod go.sum main.go)
 	$(call go-build,consumers/access,.)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime
 import functools
 import ssl
+import threading
 from typing import NamedTuple
 
 import trustme
@@ -16,6 +17,7 @@ from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 PrivateKey = rsa.RSAPrivateKey | ec.EllipticCurvePrivateKey | ed25519.Ed25519PrivateKey
 LOOPBACK = ("localhost", "127.0.0.1", "::1")
 HOUR = 3600.0
+MAKING = threading.Lock()
 
 
 class Pair(NamedTuple):
@@ -25,9 +27,14 @@ class Pair(NamedTuple):
     key: str
 
 
-@functools.cache
 def private_key(kind: str) -> PrivateKey:
     """Return a key, `rsa`, `ec` or `ed25519`; made once, as RSA keys are slow to make."""
+    with MAKING:  # else two threads would get two keys, and one of them could verify nothing
+        return _made(kind)
+
+
+@functools.cache
+def _made(kind: str) -> PrivateKey:
     if kind == "rsa":
         return rsa.generate_private_key(public_exponent=65537, key_size=2048)
     return ec.generate_private_key(ec.SECP256R1()) if kind == "ec" else ed25519.Ed25519PrivateKey.generate()
