@@ -89,6 +89,14 @@ def test_a_failure_is_told_to_all_that_wait_and_not_repeated_at_once(tmp_path: P
     assert counted.runs == 2
 
 
+def test_each_caller_has_an_error_of_its_own_with_what_the_plugin_said(tmp_path: Path) -> None:
+    shared = credentials(Counted(tmp_path, "echo why >&2", "exit 4"))
+    first, second = refused(shared.get), refused(shared.get)
+    assert first is not second
+    assert (type(first), first.message, first.hint) == (type(second), second.message, second.hint)
+    assert [note.splitlines()[1] for note in (*first.__notes__, *second.__notes__)] == ["why", "why"]
+
+
 def test_after_a_failure_the_next_run_may_succeed(tmp_path: Path) -> None:
     counted = Counted(tmp_path)
     shared = credentials(counted)

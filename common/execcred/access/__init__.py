@@ -40,7 +40,8 @@ def build_configuration(
 
     The plugin, which may take `timeout` seconds, runs when a client is made or asks, at the end of its credential and
     after a 401, once for all clients and threads of equal settings; its errors reach the caller as they are.
-    `observe(provider, outcome, seconds)` is called after each run. Needs the extra `access`.
+    `observe(provider, outcome, seconds)` is called after each run; it is one of these settings, so make it once.
+    Needs the extra `access`.
     Raises what `select` raises.
     """
     spec = select(profile, providers)

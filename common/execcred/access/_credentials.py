@@ -58,6 +58,9 @@ class Credentials:
                 self._stale = False
         if mine:
             self._run(last)
+        error = last.exception()  # which waits
+        if isinstance(error, ExecCredError):
+            raise _again(error)
         credential = last.result()
         self._used.credential = credential
         return credential
@@ -106,6 +109,14 @@ class Credentials:
                 self._observe(self.spec.provider, outcome, time.monotonic() - start)
             except Exception:  # a fault of metrics must not cost the cluster
                 logging.getLogger("execcred.access").exception("the hook for metrics failed")
+
+
+def _again(error: ExecCredError) -> ExecCredError:
+    """Return the same error for one more caller: a single object's traceback would grow with each."""
+    same = type(error)(error.code, error.message, error.hint)
+    for note in getattr(error, "__notes__", ()):
+        same.add_note(note)
+    return same
 
 
 def shared_credentials(spec: ExecSpec, timeout: float, observe: Observe | None) -> Credentials:
