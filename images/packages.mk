@@ -1,5 +1,5 @@
 # The packages: one archive per plugin, one multi-architecture image per plugin.
-.PHONY: zipapps images images-lock test-packages release-check scan-tools
+.PHONY: zipapps images images-lock test-archives test-packages release-check scan-tools
 zipapps: setup ## build dist/<name>-plugin.pyz and dist/execcred.pyz
 	$(BIN)/python images/zipapp.py
 
@@ -8,6 +8,9 @@ images: setup ## build dist/images/<name>.oci.tar
 
 images-lock: setup ## renew images/debian.lock
 	$(BIN)/python images/debian.py
+
+test-archives: zipapps ## test the built archives only
+	EXECCRED_TEST_PACKAGES=1 $(BIN)/pytest -q tests/packages/test_zipapps.py tests/packages/test_tool.py
 
 test-packages: zipapps images ## test the built archives and images
 	EXECCRED_TEST_PACKAGES=1 $(BIN)/pytest -q tests/packages
