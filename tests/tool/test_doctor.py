@@ -18,7 +18,7 @@ import pytest
 
 from execcred import Env, ExecCredError
 from execcred.conformance import LOOPBACK_ONLY
-from execcred.conformance.fakes import FaultyServer
+from execcred.conformance.fakes import ConnectProxy, FaultyServer
 from execcred.tool._diagnosis import Case, Seen, Step, examine, report
 from execcred.tool._doctor import REST, TABLE
 from execcred.tool._main import respond
@@ -345,6 +345,16 @@ def test_what_is_only_unwise_is_a_warning(fleet: Fleet) -> None:
     assert told.data["next"]["code"] == "install-hint-missing"
 
 
+@pytest.mark.parametrize(("size", "status"), [(100, 1), (80, 0)])
+def test_a_ca_bundle_that_fits_into_no_variable_is_told_before_it_fails(fleet: Fleet, size: int, status: int) -> None:
+    bundle = fleet.spoke.ca_pem + f"# {'x' * 1000}\n" * size
+    data = base64.b64encode(bundle.encode()).decode()
+    told = of_plugin(fleet, {"command": printer(fleet)}, **{"certificate-authority-data": data})
+    assert told.data["next"]["code"] == "ca-too-large"
+    assert told.status == status
+    assert told.steps["credential"]["status"] == ("failed" if status else "ok")
+
+
 @pytest.mark.parametrize(
     ("command", "what"),
     [
@@ -528,6 +538,17 @@ def test_the_credential_goes_to_allowed_servers_only(fleet: Fleet) -> None:
     assert (told.failed(), told.status) == ([("server", "server-refused")], 1)
     assert fleet.spoke.requests == []
     assert of_plugin(fleet, {"command": printer(fleet)}, "--allow-server=127.0.0.0/8").status == 0
+
+
+def test_the_credential_goes_through_allowed_proxies_only(ready: Fleet) -> None:
+    with ConnectProxy() as proxy:
+        ready.profile("spoke-1", {"clusterName": "one"}, **{"proxy-url": proxy.url})
+        assert of_profile(ready, "spoke-1", f"--allow-server={ready.spoke.netloc}").failed() == [
+            ("server", "server-refused")
+        ]
+        assert proxy.targets == []
+        assert of_profile(ready, "spoke-1", "--allow-server=127.0.0.1").status == 0
+        assert set(proxy.targets) == {ready.spoke.netloc}
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,7 @@ from ._peers import find as find_hub
 from ._peers import plain_connection, spec_of
 from ._profiles import get_one
 from ._rules import SECRET_VARIABLES, check_entry
-from ._rules_profile import check_profile, check_together
+from ._rules_profile import check_ca, check_profile, check_together
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -29,6 +29,7 @@ REFUSED_BY_CLIENTS = (
     *("interactive-mode-missing", "exec-version-invalid", "command-missing", "exec-config-missing"),
     *("field-type", "env-shape"),
 )
+VARIABLE_LIMIT = 131072 - len("KUBERNETES_EXEC_INFO=") - 1  # what Linux lets one variable hold
 SECRET = re.compile(r"eyJ[\w-]{10,}[\w.-]*|k8s-aws-v1\.[\w=-]+|ya29\.[\w.-]+|X-Amz-[\w-]+=[^&\s]+|-----BEGIN.*")
 
 
@@ -124,12 +125,15 @@ def config(case: Case) -> Seen:
     findings = check_entry(case.entry)
     if case.from_profile:
         findings += [*check_profile(case.profile), *check_together([case.entry], [case.profile])]
+    else:
+        findings += check_ca(case.entry.document, case.entry.path, case.spec.cluster.ca_data)
+    refused = REFUSED_BY_CLIENTS + (("ca-too-large",) if len(case.spec.exec_info()) > VARIABLE_LIMIT else ())
     problems = [
         Problem(
             code=each.code,
             message=f"{each.field}: {each.message}",
             hint=LINT[each.code]["remedy"],
-            exit_status=1 if each.code in REFUSED_BY_CLIENTS else 0,
+            exit_status=1 if each.code in refused else 0,
         )
         for each in findings
     ]

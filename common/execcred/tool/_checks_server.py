@@ -56,18 +56,20 @@ def server(case: Case) -> Seen:
         "verified": not cluster.insecure_skip_tls_verify,
     }
     _allow(cluster.server, patterns, by)
-    problems = [] if cluster.insecure_skip_tls_verify is False else [_unverified(case)]
+    if cluster.proxy_url:  # whoever names the proxy names the CA, too, and could read along
+        _allow(cluster.proxy_url, patterns, by, https=False)
+    problems = [_unverified(case)] if cluster.insecure_skip_tls_verify else []
     if not any(each.exit_status for each in problems):
         case.server, _ = connect(cluster, case.credential, case.source, case.env)
     return Seen(f"{details['server']}, {_by(by)}", details, problems)
 
 
-def _allow(url: str, patterns: tuple[str, ...], by: str) -> None:
-    if patterns and not matches(url, patterns):
+def _allow(url: str, patterns: tuple[str, ...], by: str, https: bool = True) -> None:
+    if patterns and not matches(url, patterns, https):
         raise ExecCredError(
             "server-refused",
             f"{shown(url)} is not in {by}: it is not handed the credential",
-            "correct the server, or add its host to --allow-server",
+            "correct server or proxy-url, or add the host to --allow-server",
         )
 
 

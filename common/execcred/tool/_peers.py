@@ -102,7 +102,7 @@ def connect(cluster: Cluster, credential: Credential, source: str, env: Env) -> 
     """
 
     def fail(what: str) -> ExecCredError:
-        hint = "correct the cluster's entry in the kubeconfig or ClusterProfile"
+        hint = "correct the cluster's entry; this tool, unlike clients, speaks to http:// proxies only"
         return ExecCredError("cluster-fields-invalid", f"the cluster ({source}) cannot be reached: {what}", hint)
 
     fields: dict[str, Any] = {
