@@ -67,9 +67,9 @@ def nodes(profile: dict[str, Any], providers: ProviderFile, observe: Any) -> lis
 
 def reconcile(profile: dict[str, Any], providers: ProviderFile, observe: Any) -> str:
     """Return a line about one cluster: its nodes, or why they are not to be had."""
-    if not is_ready(profile):
-        return "not ready"
     try:
+        if not is_ready(profile):
+            return "not ready"
         return ", ".join(nodes(profile, providers, observe)) or "no nodes"
     except ExecCredError as error:
         return f"error: {error} [{error.code}]; hint: {error.hint}"
