@@ -270,6 +270,15 @@ def test_profiles_are_looked_for_where_they_are(ready: Fleet) -> None:
     assert of_profile(ready, "spoke-1", f"--kubeconfig={kubeconfig}").failed() == [("profile", "namespace-missing")]
 
 
+def test_a_folder_of_the_profiles_name_is_no_file_and_a_path_is_no_name(ready: Fleet) -> None:
+    (ready.folder / "spoke-1").mkdir()
+    words = ["doctor", "--provider-file", ready.providers, "--clusterprofile", "spoke-1"]
+    command = [sys.executable, "-m", "execcred.tool", *words]
+    environment = {**ready.variables(), "PATH": os.environ["PATH"]}
+    assert subprocess.run(command, cwd=ready.folder, env=environment, capture_output=True, check=False).returncode == 0
+    assert of_profile(ready, "./absent").failed() == [("hub", "file-unusable")]
+
+
 @pytest.mark.parametrize("count", [0, 2])
 def test_a_file_holds_one_profile(ready: Fleet, count: int) -> None:
     body = json.dumps(ready.profile("spoke-1", {}))

@@ -8,7 +8,7 @@ from . import _checks as checks
 from . import _checks_identity as who
 from . import _checks_server as there
 from ._diagnosis import Case, Step, examine, report
-from ._options import HUB, OUTPUT, option, parse
+from ._options import OUTPUT, option, parse
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -17,7 +17,8 @@ if TYPE_CHECKING:
     from execcred import Env
 
 TABLE = (
-    *HUB,
+    option("kubeconfig", "the context's, or with --clusterprofile the hub's; else KUBECONFIG, ~/.kube/config"),
+    option("context", "context of that kubeconfig; else the current one"),
     option("provider-file", "look at a ClusterProfile, by the provider file of its controller"),
     option("clusterprofile", "name on the hub, or a file with one"),
     option("namespace", "of the ClusterProfile; else the hub's own"),
