@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from .cases import Case
 
 PASS, FAIL, SHORT, SKIPPED = "pass", "fail", "falls short", "skipped"
-GIVEN_UP = 5  # runs that did not start or did not end, after which the rest would only take time
+GIVEN_UP = 5  # runs in a row that did not start or did not end, after which the rest would only take time
 
 
 class Row(NamedTuple):
@@ -75,9 +75,10 @@ class Kit:
 
     def examine(self, case: Case, folder: Path) -> Row:
         """Run one vector; whatever goes wrong is its row's matter."""
-        reason = cannot_be_staged(case)
-        if reason or self.hopeless >= GIVEN_UP:
-            return Row(case, SKIPPED, [Finding(case.level, reason or "given up, as too many runs did not end")])
+        if reason := cannot_be_staged(case):
+            return Row(case, SKIPPED, [Finding(case.level, reason)])
+        if self.hopeless >= GIVEN_UP:
+            return Row(case, FAIL, [Finding(MUST, f"given up: {GIVEN_UP} runs in a row did not start or did not end")])
         folder.mkdir()
         try:
             return self._examine(case, folder)
@@ -92,9 +93,8 @@ class Kit:
             with ThreadPoolExecutor(count) as pool:
                 runs = list(pool.map(lambda _: stage.execute(self.command, self.limit), range(count)))
             findings = judge(stage, runs, own=self.own)
-        if any(done.problem for done in runs):
-            with self.lock:
-                self.hopeless += 1
+        with self.lock:
+            self.hopeless = self.hopeless + 1 if any(done.problem for done in runs) else 0
         level = findings[0].level if findings else ""
         result = FAIL if level == MUST else SHORT if level else PASS
         return Row(case, result, findings, max(done.seconds for done in runs))
