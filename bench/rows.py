@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import json
 import os
+import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, Self
 
@@ -65,11 +66,13 @@ class World:
         self.hub.close()
 
     def plugin(self, name: str) -> list[str]:
-        """Return the command of a zipapp."""
+        """Return the command of a zipapp: what its first line says, with the Python to measure."""
         found = sorted((self.root / "dist").glob(f"{name}-plugin*.pyz"))
         if not found:
             raise SystemExit(f"dist/{name}-plugin*.pyz is missing: make zipapps")
-        return [self.python, "-I", "-S", str(found[0])]
+        with found[0].open("rb") as archive:
+            words = shlex.split(archive.readline().decode())  # #!/usr/bin/env -S python3 …
+        return [self.python, *words[3:], str(found[0])]
 
     def go(self, name: str) -> str | None:
         """Return the path of a peer, None when it could not be built."""

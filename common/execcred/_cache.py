@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import time
 
+from ._json import loads
 from ._settings import Setting
 from ._sha256 import hexdigest
 from ._version import __version__
@@ -68,16 +69,14 @@ class _Store:
     """The files of one entry, in a directory that only this user can reach."""
 
     def __init__(self, directory: str, inputs: Mapping[str, str], server: str, answer_seconds: float) -> None:
-        import json
-
         os.makedirs(directory, 0o700, exist_ok=True)
         self._folder = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         status = os.fstat(self._folder)
         if status.st_uid != os.geteuid() or status.st_mode & 0o077:
             os.close(self._folder)
             raise OSError(f"{directory} must belong to this user, with mode 0700")
-        self._name = hexdigest(json.dumps([__version__, inputs], sort_keys=True))
-        asker = json.dumps([os.getppid(), _start_of(os.getppid()), server])
+        self._name = hexdigest(repr([__version__, sorted(inputs.items())]))
+        asker = repr([os.getppid(), _start_of(os.getppid()), server])
         self._asker = hexdigest(asker)[:16]
         self._answer_seconds = answer_seconds
         self._lock = -1
@@ -111,10 +110,8 @@ class _Store:
 
     def load(self, env: Env) -> Entry | None:
         """Return the entry unless it is missing, bad, over, or taken for refused by the server."""
-        import json
-
         try:
-            entry = json.loads(self._read(f"{self._name}.json"))
+            entry = loads(self._read(f"{self._name}.json").decode())
             value, expires, now = dict(entry["value"]), float(entry["expires"]), env.now()
             if not expires - MARGIN > now:  # also true of NaN
                 return None

@@ -6,6 +6,7 @@ Source of the rules: KEP-541 and the API types `client.authentication.k8s.io/v1`
 from __future__ import annotations
 
 from ._errors import BadRequest, ExecCredError, TryAgain, printable
+from ._json import loads, quoted
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -95,21 +96,17 @@ def parse_request(raw: str | None) -> Request:
 
 
 def _parse_json(raw: str) -> Any:
-    import json
-
     try:
         # A non-UTF-8 variable arrives with surrogates, which no JSON text may hold.
-        return json.loads(raw.encode().decode("utf-8-sig"), parse_constant=_no_constant)
+        return loads(raw.encode().decode("utf-8-sig"))
     except UnicodeError:
         raise _invalid("it is not UTF-8 text") from None
-    except json.JSONDecodeError as error:
-        raise _invalid(f"not valid JSON at character {error.pos} of {len(raw)}") from None
-    except (ValueError, RecursionError):
-        raise _invalid("not valid JSON: nested too deep, or a number out of range") from None
-
-
-def _no_constant(name: str) -> None:
-    raise ValueError(name)
+    except (ValueError, RecursionError) as error:
+        where = getattr(error, "pos", None)
+        what = (
+            ": nested too deep, or a number out of range" if where is None else f" at character {where} of {len(raw)}"
+        )
+        raise _invalid(f"not valid JSON{what}") from None
 
 
 def _invalid(what: str) -> BadRequest:
@@ -195,8 +192,6 @@ def finish(credential: Credential, now: float, leaf_end: Callable[[str, str, flo
 
 def render(credential: Credential, api_version: str, now: float) -> str:
     """Return the ExecCredential as one line of JSON, for a credential that `finish` has checked."""
-    import json
-
     status: dict[str, str] = {}
     if credential.expires is not None:
         status["expirationTimestamp"] = rfc3339(announced_end(credential.expires, now) or credential.expires)
@@ -205,8 +200,8 @@ def render(credential: Credential, api_version: str, now: float) -> str:
     if credential.certificate:
         status["clientCertificateData"] = credential.certificate
         status["clientKeyData"] = credential.key
-    answer = {"apiVersion": api_version, "kind": "ExecCredential", "status": status}
-    return json.dumps(answer, separators=(",", ":")) + "\n"
+    fields = ",".join([f'"{name}":{quoted(text)}' for name, text in status.items()])
+    return f'{{"apiVersion":{quoted(api_version)},"kind":"ExecCredential","status":{{{fields}}}}}\n'
 
 
 def announced_end(end: float, now: float) -> int | None:
@@ -256,13 +251,11 @@ def token_end(token: str) -> float | None:
 
 def jwt_claims(token: str) -> dict[str, Any]:
     """Return the claims of a JWT, unverified; `{}` when the token is none."""
-    import json
-
     parts = token.split(".")
     if len(parts) != 3:
         return {}
     try:
-        claims = json.loads(base64url(parts[1]))
+        claims = loads(base64url(parts[1]).decode())
     except (ValueError, RecursionError):
         return {}
     return claims if isinstance(claims, dict) else {}

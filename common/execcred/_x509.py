@@ -22,7 +22,10 @@ def leaf_end(certificate: str, key: str, now: float) -> float:
 
     load_pair(ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT), certificate, key)
     fields = leaf_fields(certificate)
-    starts, ends = [float(ssl.cert_time_to_seconds(fields[name])) for name in ("notBefore", "notAfter")]
+    try:
+        starts, ends = [float(ssl.cert_time_to_seconds(fields[name])) for name in ("notBefore", "notAfter")]
+    except ValueError:  # OpenSSL's word for such a one is "Bad time value"
+        raise _unusable("its dates cannot be read") from None
     if starts > now:
         raise ExecCredError(
             "certificate-not-yet-valid",

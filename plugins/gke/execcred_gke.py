@@ -5,6 +5,7 @@ from __future__ import annotations
 from execcred import BadRequest, Credential, ExecCredError, Plugin, Setting, run
 from execcred._cache import CACHE_SETTINGS, cached
 from execcred._errors import printable
+from execcred._json import loads
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -135,10 +136,8 @@ class Identity:
             raise self.bad("names a file that cannot be one") from None
 
     def _parse(self) -> dict[str, Any]:
-        import json
-
         try:
-            info = json.loads(self.raw)
+            info = loads(self.raw.decode("utf-8-sig"))
         except (ValueError, RecursionError):
             info = None
         kind = info.get("type") if isinstance(info, dict) else None

@@ -9,6 +9,7 @@ from __future__ import annotations
 import time
 
 from execcred import BadRequest, ExecCredError, TryAgain
+from execcred._json import loads
 from execcred_gke import LOGIN, SCOPES
 
 TYPE_CHECKING = False
@@ -46,12 +47,10 @@ class Metadata:
 
     def token(self) -> Entry:
         """Return the token of the attached service account and its true end; raises ExecCredError, TryAgain."""
-        import json
-
         before = self.env.now()
         body = self.get(f"instance/service-accounts/default/token?scopes={','.join(SCOPES)}").body
         try:
-            answer = json.loads(body)
+            answer = loads(body.decode())
             token, seconds = answer["access_token"], float(answer["expires_in"])
         except (ValueError, TypeError, KeyError, OverflowError, RecursionError):
             token, seconds = "", 0.0

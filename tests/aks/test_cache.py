@@ -112,7 +112,18 @@ def test_a_broken_cache_is_never_a_reason_to_fail(
 HEAVY = (
     *("azure", "msal", "requests", "urllib3", "cryptography", "certifi", "ssl", "socket", "_ssl", "http"),
     *("asyncio", "importlib.metadata", "importlib.resources", "urllib.request", "concurrent", "dataclasses", "typing"),
-    *("logging", "inspect", "tempfile", "subprocess", "argparse", "pathlib", "email", "execcred_aks_azure"),
+    *(
+        "json",
+        "re",
+        "logging",
+        "inspect",
+        "tempfile",
+        "subprocess",
+        "argparse",
+        "pathlib",
+        "email",
+        "execcred_aks_azure",
+    ),
     *("execcred_aks_errors", "execcred_aks_workload"),
 )
 IMPORTED = """

@@ -34,7 +34,19 @@ HEAVY = (
         "http.client",
         "urllib.request",
     ),
-    *("email", "asyncio", "logging", "subprocess", "inspect", "typing", "dataclasses", "argparse", "pathlib"),
+    *(
+        "email",
+        "asyncio",
+        "json",
+        "re",
+        "logging",
+        "subprocess",
+        "inspect",
+        "typing",
+        "dataclasses",
+        "argparse",
+        "pathlib",
+    ),
     *("tempfile", "importlib.metadata", "importlib.resources", "concurrent.futures", "execcred_gke_google"),
 )
 FLAG = f"--impersonate-service-account={TARGET}"
@@ -71,7 +83,7 @@ def test_help_and_bad_usage_load_neither_sdk_nor_tls(cloud: Cloud, arguments: li
 def test_a_bad_request_loads_neither_sdk_nor_tls(cloud: Cloud) -> None:
     modules, returned = imported(cloud, variables={"KUBERNETES_EXEC_INFO": "no json"})
     assert returned == 2
-    assert heavy(modules) == set()
+    assert {each.partition(".")[0] for each in heavy(modules)} <= {"json", "re"}  # where the text stops being JSON
 
 
 def test_the_metadata_server_is_asked_without_sdk_and_tls(cloud: Cloud, metadata: MetadataServer) -> None:

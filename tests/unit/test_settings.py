@@ -225,6 +225,12 @@ def test_a_config_may_give_seconds_as_number_or_text(value: object) -> None:
         "nan",
         "0x10",
         ".",
+        ".5s",
+        "1.s",
+        "1..5s",
+        "1s2",
+        "5i",
+        "5S",
     ],
 )
 def test_other_durations_are_refused_without_repeating_them(text: str) -> None:
