@@ -143,7 +143,8 @@ def _judge_hub(stage: Stage, expect: Json) -> Iterator[tuple[str, str]]:
     if hub and "requests" in expect:
         asked = [f"{each.method} {each.path}" for each in hub.requests]
         if asked != expect["requests"] * stage.vector.get("runs", 1):
-            yield SHOULD, f"the hub was asked {', '.join(asked[:3]) or 'nothing'} ({len(asked)} requests)"
+            more = f" and {len(asked) - 3} more" if len(asked) > 3 else ""
+            yield SHOULD, f"the hub was asked {', '.join(asked[:3]) or 'nothing'}{more}"
         if {each.user for each in hub.requests} - {expect.get("as", "reader")}:
             yield SHOULD, "the hub was asked as somebody else"
         if asked and len(asked) != hub.connections:
