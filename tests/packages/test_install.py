@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from packages.built import HOST, PATHS, PLUGINS, TOKEN, archive, image, in_namespace, run
+from packages.built import HOST, PATHS, PLUGINS, TOKEN, image, in_namespace, run
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -237,9 +237,3 @@ def test_a_directory_that_cannot_take_it_is_refused(prepare: str, tree: Path, ta
 def test_it_takes_one_directory(words: tuple[str, ...], tree: Path) -> None:
     result = run([tree / "bin" / NAME, "install", *words])
     assert (result.status, result.code) == (2, "usage")
-
-
-@pytest.mark.parametrize("plugin", PLUGINS)
-def test_an_archive_says_that_it_cannot(plugin: str, target: Path) -> None:
-    result = run(["/usr/bin/env", "python3.11", "-I", "-S", archive(plugin), "install", target], os.environ)
-    assert (result.status, result.code) == (2, "install-impossible")

@@ -123,6 +123,12 @@ def test_machine_code_for_another_python_is_refused_at_once(plugin: str) -> None
     assert (result.status, result.code) == (1, "wrong-platform")
 
 
+@pytest.mark.parametrize("plugin", PLUGINS)
+def test_an_archive_says_that_it_cannot_install(plugin: str, tmp_path: Path) -> None:
+    result = run([NEW[3, 11], "-I", "-S", archive(plugin), "install", tmp_path])
+    assert (result.status, result.code) == (2, "install-impossible")
+
+
 @pytest.mark.parametrize("plugin", READERS)
 def test_a_reader_is_pure_python_and_small(plugin: str) -> None:
     with zipfile.ZipFile(archive(plugin)) as file:
