@@ -9,6 +9,9 @@ from execcred._protocol import jwt_claims
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any
+
     from execcred import Env, Request, Settings
 
 # Login modes, and what each cannot do without.
@@ -263,9 +266,15 @@ def _fetch(login: Login) -> tuple[dict[str, str], float | None]:
         from execcred_aks_azure import token_of
 
     token, expires = token_of(login)
-    if jwt_claims(token).keys() & {"_claim_names", "hasgroups"}:
+    if groups_left_out(jwt_claims(token)):
         login.env.debug("the user is in more groups than a token can name: roles given to a group may not count")
     return {"token": token}, expires
+
+
+def groups_left_out(claims: Mapping[str, Any]) -> bool:
+    """Tell whether a token leaves out its user's groups, as Entra ID does beyond 200, and says by either claim."""
+    elsewhere = claims.get("_claim_names")
+    return claims.get("hasgroups") in (True, "true") or (isinstance(elsewhere, dict) and "groups" in elsewhere)
 
 
 PLUGIN = Plugin("aks", __doc__.partition(": ")[2], SETTINGS, credential, words=("get-token", "azure"))

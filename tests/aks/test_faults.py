@@ -14,7 +14,7 @@ import pytest
 from aks.plugin import run_plugin
 from execcred import Env
 from execcred._run import respond
-from execcred.conformance.fakes.azure import CLIENT, SECRET, TENANT, Answer, Entra, federated, refusal
+from execcred.conformance.fakes.azure import CLIENT, SECRET, TENANT, Answer, Asked, Entra, federated, refusal
 from execcred.conformance.fakes.listener import Listener
 from execcred.conformance.fakes.pki import Authority
 from execcred.conformance.fakes.proxy import ConnectProxy
@@ -47,6 +47,20 @@ def test_a_wait_beyond_the_deadline_is_told_at_once(entra: Entra, workload: dict
     assert "told to wait 60 s" in told
     assert "--cache-dir" in told
     assert len(entra.asked) == 1
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_a_client_that_asks_too_often_is_told_so_and_asks_no_more(
+    entra: Entra, workload: dict[str, str], mode: str
+) -> None:
+    """AADSTS50196 comes as HTTP 400: asking again at once is what it complains of."""
+    metadata = Asked("GET", f"/{TENANT}/v2.0/.well-known/openid-configuration", {}, {})
+    looped = refusal(50196, "invalid_grant", 400)
+    entra.script = [looped] if mode == "workloadidentity" else [entra.answer(metadata), looped]
+    told = run_plugin(*MODES[mode], env=workload).failed(3, "throttled")
+    assert "AADSTS50196" in told
+    assert "--cache-dir" in told
+    assert len(entra.tokens) == 1
 
 
 @pytest.mark.parametrize("mode", MODES)

@@ -186,12 +186,27 @@ def test_output_token_prints_the_bare_token(entra: Entra, workload: dict[str, st
     assert jwt_claims(answer.stdout.strip())["aud"] == AKS
 
 
-def test_debug_names_choices_and_the_group_overage_but_no_secret(entra: Entra, workload: dict[str, str]) -> None:
+@pytest.mark.parametrize(
+    ("claims", "left_out"),
+    [
+        ({"hasgroups": True}, True),
+        ({"hasgroups": "true"}, True),
+        ({"_claim_names": {"groups": "src1"}}, True),
+        ({"hasgroups": False, "groups": ["a"]}, False),
+        ({"_claim_names": {"other": "src1"}}, False),
+        ({"_claim_names": ["groups"]}, False),
+        ({}, False),
+    ],
+    ids=str,
+)
+def test_debug_names_choices_and_the_group_overage_but_no_secret(
+    entra: Entra, workload: dict[str, str], claims: dict[str, object], left_out: bool
+) -> None:
     """The debug log says where settings came from; neither token is in it."""
-    entra.claims = {"_claim_names": {"groups": "src1"}}
+    entra.claims = claims
     answer = run_plugin("--log-level", "debug", env=workload)
     assert answer.status == 0
     assert "client-id from variable AZURE_CLIENT_ID" in answer.stderr
-    assert "more groups than a token can name" in answer.stderr
+    assert ("more groups than a token can name" in answer.stderr) is left_out
     assert "eyJ" not in answer.stderr
     assert base64.urlsafe_b64encode(SUBJECT.encode()).decode()[:12] not in answer.stderr

@@ -85,7 +85,9 @@ def _text(value: Any) -> str:
 
 def _overage(claims: dict[str, Any]) -> Problem | None:
     """Entra ID leaves out the groups of a user in more than 200, and says so."""
-    if claims.get("hasgroups") not in (True, "true") and "groups" not in mapping(claims.get("_claim_names")):
+    from execcred_aks import groups_left_out
+
+    if not groups_left_out(claims):
         return None
     return Problem(
         "groups-overage",
