@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 import yaml
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from execcred import BadRequest
@@ -148,6 +148,7 @@ LISTS = st.dictionaries(NAMES, BODIES, max_size=4)
 CHANGES = st.dictionaries(st.sampled_from(SECTIONS), st.dictionaries(NAMES, st.none() | BODIES, max_size=3))
 
 
+@settings(max_examples=150, deadline=None, database=None)
 @given(st.dictionaries(st.sampled_from(SECTIONS), LISTS), CHANGES, st.booleans())
 def test_whatever_stands_there_the_others_keep_their_data_and_order(
     old: dict[str, dict[str, Any]], new: dict[str, dict[str, Any]], flow: bool
