@@ -4,7 +4,7 @@ BIN := .venv/bin
 
 .PHONY: help setup demo test check coverage fuzz lint lock clean provider-configs
 help: ## list the targets
-	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 18
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 21
 
 .venv/.ready: pyproject.toml requirements/all.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv .venv
