@@ -29,7 +29,7 @@ class Person:
         for name in ("one", "two"):
             reader.profile(name, "secretreader", {"clusterName": name})
             reader.secret(name, token=reader.spoke.member)
-        reader.allow("one", "two")
+        reader.allow("one", "two", "1e3")
 
     def update(self) -> Json:
         words = [
@@ -78,6 +78,13 @@ def test_kubectl_reaches_each_cluster_by_its_context(person: Person) -> None:
         done = person.namespaces(name)
         assert (done.returncode, done.stderr) == (0, "")
         assert f"namespace/{person.reader.namespace}" in done.stdout.splitlines()
+
+
+def test_kubectl_takes_a_name_that_looks_like_a_number_for_a_text(person: Person) -> None:
+    person.reader.profile("three", "secretreader", {"clusterName": "1e3"})
+    person.reader.secret("1e3", token=person.reader.spoke.member)
+    person.update()
+    assert person.namespaces("three").returncode == 0
 
 
 def test_kubectl_and_the_tool_keep_each_others_entries(person: Person) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from ._yaml_text import dump
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -42,20 +44,8 @@ def _json(document: Any) -> str:
 
 
 def _yaml(document: Any, comments: Sequence[str]) -> str:
-    import yaml
-
-    class Dumper(yaml.SafeDumper):
-        """Writes texts of several lines as blocks, and repeats rather than pointing back."""
-
-        def ignore_aliases(self, _: Any) -> bool:
-            return True
-
-    def text(dumper: yaml.SafeDumper, value: str) -> yaml.Node:
-        return dumper.represent_scalar("tag:yaml.org,2002:str", value, style="|" if "\n" in value else None)
-
-    Dumper.add_representer(str, text)
     head = "".join([f"# {comment}\n" for comment in comments])
-    return head + yaml.dump(document, Dumper=Dumper, sort_keys=False, width=120)
+    return head + dump(document, width=120, blocks=True)
 
 
 # --- configuration ---

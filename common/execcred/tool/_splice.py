@@ -5,6 +5,7 @@ from __future__ import annotations
 from execcred._errors import BadRequest, printable
 
 from ._document import parse_text
+from ._yaml_text import dump
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -90,13 +91,7 @@ def _same(one: Row, other: Row) -> bool:
 
 
 def _yaml(value: Any, indent: int = 0) -> str:
-    import yaml
-
-    class Dumper(yaml.SafeDumper):
-        def ignore_aliases(self, _: Any) -> bool:
-            return True
-
-    text: str = yaml.dump(value, Dumper=Dumper, sort_keys=False, allow_unicode=True, width=1 << 20)
+    text = dump(value, width=1 << 20, allow_unicode=True)
     return "".join([" " * indent + line for line in text.splitlines(keepends=True)])
 
 
