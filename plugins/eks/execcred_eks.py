@@ -72,7 +72,7 @@ def credential(request: Request, settings: Settings, env: Env) -> Credential:
     keys = identity.keys(region, name)
     if not name:
         name = identity.account().find_cluster(keys, region, request.server)
-    env.doing(f"signing the token of cluster {name}")
+    env.doing(f"signing the token of cluster {name} with {keys.source}")
     now = env.now() // 1
     url = presign(keys, region, name, now, settings.flag("fips"))
     return Credential(token=token_of(url), expires=min(now + LIFETIME, keys.expires or now + LIFETIME))
@@ -166,13 +166,14 @@ class Identity:
 
         def fetch() -> Entry:
             keys = self._sessions(region, given, roles)
-            return {"access": keys.access, "secret": keys.secret, "session": keys.session}, keys.expires
+            value = {"access": keys.access, "secret": keys.secret, "session": keys.session, "source": keys.source}
+            return value, keys.expires
 
         inputs = self._inputs(partition_of(region)[0])
         value, expires = cached(
             self._request, self._settings, self._env, inputs, fetch, answer_seconds=LIFETIME, target=cluster
         )
-        return Keys(value["access"], value["secret"], value["session"], expires)
+        return Keys(value["access"], value["secret"], value["session"], expires, value["source"])
 
     def _sessions(self, region: str, given: Keys | None, roles: tuple[str, ...]) -> Keys:
         """Return keys of the last role, without the SDK where the environment alone decides."""
@@ -229,11 +230,12 @@ def environment_keys(env: Env) -> Keys | None:
             if not "!" <= char <= "~":
                 what = f"character {position + 1} of {len(text)} in variable {name} is U+{ord(char):04X}"
                 raise ExecCredError("credentials-invalid", what, "set the bare key, without blanks or line breaks")
+    source = "keys of the environment"
     if variables.get("AWS_PROFILE"):
-        env.debug("AWS_ACCESS_KEY_ID and AWS_PROFILE are both set: the keys are used; --profile would beat them")
+        source += ", which beat AWS_PROFILE (--profile would beat them)"
     session = variables.get("AWS_SECURITY_TOKEN") or variables.get("AWS_SESSION_TOKEN", "")
     expires = _expiration(variables.get("AWS_CREDENTIAL_EXPIRATION", ""))
-    return Keys(variables["AWS_ACCESS_KEY_ID"], variables["AWS_SECRET_ACCESS_KEY"], session, expires)
+    return Keys(variables["AWS_ACCESS_KEY_ID"], variables["AWS_SECRET_ACCESS_KEY"], session, expires, source)
 
 
 def _expiration(text: str) -> float | None:

@@ -47,6 +47,8 @@ class Account:
             raise ExecCredError(
                 "sdk-missing", "botocore cannot be imported", "install execcred with its extra: execcred[eks]"
             ) from None
+        for name in [name for name, text in os.environ.items() if name.startswith("AWS_") and not text]:
+            del os.environ[name]  # botocore takes an empty AWS_PROFILE for a profile's name
         self._session = botocore.session.Session(profile=self._profile or None)
         self._session.register("after-call", self._compare_clocks)
         # The deadline is short and clients ask again: one retry, no long waits.
@@ -86,13 +88,13 @@ class Account:
                     frozen = found.get_frozen_credentials()
                     end = getattr(found, "_expiry_time", None)  # botocore shows it nowhere else
                     expires = end.timestamp() if end else None
-                    return Keys(frozen.access_key, frozen.secret_key, frozen.token or "", expires)
+                    return Keys(frozen.access_key, frozen.secret_key, frozen.token or "", expires, source)
         raise _none()
 
     def assume(self, keys: Keys, region: str, roles: tuple[str, ...]) -> Keys:
         """Return keys of the last of `roles`, each assumed with the keys of the one before."""
         for role in roles:
-            with self._step(f"assuming role {role}"):
+            with self._step(f"assuming role {role} with {keys.source}"):
                 more = {}
                 if role == roles[-1] and self._settings.text("external-id"):
                     more["ExternalId"] = self._settings.text("external-id")
@@ -105,6 +107,7 @@ class Account:
                     fresh["SecretAccessKey"],
                     fresh["SessionToken"],
                     fresh["Expiration"].timestamp(),
+                    f"role {role}",
                 )
         return keys
 

@@ -31,15 +31,21 @@ NO_BODY = hexdigest("")
 
 
 class Keys:
-    """AWS keys; `session` is "" for long-term keys, `expires` their end in epoch seconds, None when unknown."""
+    """AWS keys; `session` is "" for long-term keys, `expires` their end in epoch seconds, None when unknown.
 
-    __slots__ = ("access", "expires", "secret", "session")
+    `source` is where they come from, in words for people.
+    """
 
-    def __init__(self, access: str, secret: str, session: str = "", expires: float | None = None) -> None:
+    __slots__ = ("access", "expires", "secret", "session", "source")
+
+    def __init__(
+        self, access: str, secret: str, session: str = "", expires: float | None = None, source: str = ""
+    ) -> None:
         self.access = access
         self.secret = secret
         self.session = session
         self.expires = expires
+        self.source = source
 
     def __repr__(self) -> str:
         return f"Keys(expires={self.expires})"

@@ -75,20 +75,25 @@ class Sts:
 
         file, role = [self.env.variables[name] for name in IRSA]
         name = self.env.variables.get("AWS_ROLE_SESSION_NAME") or self.settings.text("session-name")
-        step = f"getting AWS credentials from {SOURCES['assume-role-with-web-identity']}"
+        source = SOURCES["assume-role-with-web-identity"]
+        step = f"getting AWS credentials from {source}"
         try:
             token = self.env.read_file(file).decode()
         except (OSError, UnicodeDecodeError) as error:
             raise explain(error, step) from None
         pairs = {"RoleArn": role, "RoleSessionName": name, "WebIdentityToken": token}
-        return self._ask(step, "AssumeRoleWithWebIdentity", pairs, None)
+        keys = self._ask(step, "AssumeRoleWithWebIdentity", pairs, None)
+        keys.source = source
+        return keys
 
     def assume(self, keys: Keys, role: str, external_id: str) -> Keys:
         """Return keys of a role assumed with other keys."""
         pairs = {"RoleArn": role, "RoleSessionName": self.settings.text("session-name")}
         if external_id:
             pairs["ExternalId"] = external_id
-        return self._ask(f"assuming role {role}", "AssumeRole", pairs, keys)
+        fresh = self._ask(f"assuming role {role} with {keys.source}", "AssumeRole", pairs, keys)
+        fresh.source = f"role {role}"
+        return fresh
 
     def _ask(self, step: str, action: str, pairs: dict[str, str], keys: Keys | None) -> Keys:
         from execcred_eks_errors import clock_wrong, explain, host_of, refused

@@ -14,6 +14,7 @@ import yaml
 
 from execcred._arguments import command_line
 from execcred.tool._catalogue import CATALOGUE
+from execcred.tool._facts import SUBJECTS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -25,6 +26,8 @@ FOLDERS = ("bench", "common", "demo", "docs", "images", "plugins", "provider-con
 PAGES = sorted([*ROOT.glob("*.md"), *(page for folder in FOLDERS for page in (ROOT / folder).rglob("*.md"))])
 MANUALS = sorted((ROOT / "plugins").glob("*/README.md"))
 FENCED = re.compile(r"^```(\w*)\n(.*?)^```", re.MULTILINE | re.DOTALL)
+# The command and arguments of an exec block in Terraform's language.
+HCL_EXEC = re.compile(r'\bcommand\s*=\s*"([^"]+)"\s*args\s*=\s*(\[[^\]]*\])')
 INLINE = re.compile(r"`([^`\n]+)`")
 # A plugin's name with arguments, up to what the shell takes for itself; a colon behind it makes it an error line.
 RUN = re.compile(
@@ -76,7 +79,15 @@ def command_lines(page: Path) -> list[tuple[str, list[str]]]:
     for document in documents(page):
         for _, block in exec_blocks(document):
             lines.append((Path(block["command"]).name.removesuffix("-plugin"), block.get("args", [])))
+    for command, arguments in hcl_execs(page):
+        lines.append((Path(command).name.removesuffix("-plugin"), arguments))
     return lines
+
+
+def hcl_execs(page: Path) -> list[tuple[str, list[str]]]:
+    """Return (command, arguments) of the exec blocks in Terraform's language."""
+    text = "".join([body for kind, body in FENCED.findall(page.read_text()) if kind == "hcl"])
+    return [(command, json.loads(arguments)) for command, arguments in HCL_EXEC.findall(text)]
 
 
 def anchors(page: Path) -> set[str]:
@@ -106,6 +117,18 @@ def test_every_exec_block_names_an_absolute_command_and_says_whether_it_may_ask(
         assert block["command"].startswith("/"), block
         if key != "execProviderConfig":
             assert block["interactiveMode"] in ("Never", "IfAvailable", "Always"), block
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if "  exec {" in page.read_text()], ids=name_of)
+def test_an_exec_block_of_terraform_says_all_by_flags_as_some_providers_send_no_exec_info(page: Path) -> None:
+    found = hcl_execs(page)
+    assert len(found) == page.read_text().count("  exec {")
+    for command, arguments in found:
+        name = Path(command).name.removesuffix("-plugin")
+        given = command_line(plugin(name).settings, arguments).admin
+        assert command.startswith("/")
+        assert given["api-version"] == "v1"
+        assert not SUBJECTS[name].naming.keys() - given.keys()
 
 
 @pytest.mark.parametrize("page", MANUALS, ids=name_of)

@@ -41,8 +41,20 @@ def test_a_refusal_of_sts_is_told_with_its_remedy(
     sts_cloud.refusals["AssumeRole"] = (status, code)
     result = run(sts(sts_cloud, tmp_path, **STATIC), *ASSUME)
     assert (result.code, result.status) == (ours, exit_status)
-    assert f"assuming role {ROLE}target: AWS answered {code}" in result.err
+    assert f"assuming role {ROLE}target with keys of the environment: AWS answered {code}" in result.err
     assert hint in result.err
+
+
+@pytest.mark.parametrize("config", [False, True])  # with an AWS config file, the SDK asks
+def test_a_refusal_of_sts_names_the_callers_source(sts_cloud: Cloud, tmp_path: Path, config: bool) -> None:
+    if config:
+        configure(tmp_path, credentials=keys_of("prod"))
+    sts_cloud.refusals["AssumeRole"] = (403, "AccessDenied")
+    both = sts(sts_cloud, tmp_path, **STATIC, AWS_PROFILE="prod" if config else "")
+    beaten = ", which beat AWS_PROFILE (--profile would beat them)" if config else ""
+    assert f"{ROLE}target with keys of the environment{beaten}: AWS answered" in run(both, *ASSUME).err
+    named = run(irsa(sts_cloud, tmp_path), *ASSUME).err
+    assert f"{ROLE}target with the web identity token (IRSA): AWS answered" in named
 
 
 @pytest.mark.parametrize(

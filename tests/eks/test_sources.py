@@ -73,6 +73,13 @@ def test_a_named_profile_beats_keys_in_the_environment_and_aws_profile_does_not(
     signed_by(run(environment(tmp_path, AWS_PROFILE="prod"), *WHERE), "AKIAprod")
 
 
+def test_an_empty_variable_of_aws_counts_as_unset(tmp_path: Path) -> None:
+    configure(tmp_path, "[default]\nregion = eu-west-1\n", keys_of("default"))
+    names = ("PROFILE", "DEFAULT_PROFILE", "CONFIG_FILE", "SHARED_CREDENTIALS_FILE", "CA_BUNDLE", "ROLE_ARN")
+    empty = {f"AWS_{name}": "" for name in (*names, "REGION", "DEFAULT_REGION", "ENDPOINT_URL", "ACCESS_KEY_ID")}
+    signed_by(run(environment(tmp_path, **empty), "--cluster-name", "demo"), "AKIAdefault")
+
+
 def test_the_profiles_region_is_used_when_nothing_else_tells_one(tmp_path: Path) -> None:
     configure(tmp_path, "[default]\nregion = eu-west-1\n", keys_of("default"))
     signed_by(run(environment(tmp_path), "--cluster-name", "demo"), "AKIAdefault")
@@ -276,6 +283,14 @@ def test_credential_process_runs_in_a_session_of_its_own_without_our_variables(c
     names = {line.partition("=")[0] for line in (tmp_path / "env").read_text().splitlines()}
     assert not names & {"KUBERNETES_EXEC_INFO", "PYTHONPATH"}
     assert (tmp_path / "sid").read_text().split() == (tmp_path / "pid").read_text().split()
+
+
+def test_a_session_that_ends_within_fifteen_minutes_is_renewed_before_it_signs(cloud: Cloud, tmp_path: Path) -> None:
+    cloud.lifetime = 300
+    short = process_answer(cloud)
+    cloud.lifetime = 7200
+    script(tmp_path, f"[ -e {tmp_path}/asked ] && echo '{process_answer(cloud)}' || echo '{short}'; >{tmp_path}/asked")
+    assert 830 < run(environment(tmp_path), *WHERE).seconds_left <= 840
 
 
 def test_an_mfa_prompt_is_refused_when_nobody_may_be_asked(cloud: Cloud, tmp_path: Path) -> None:

@@ -88,6 +88,9 @@ eg extensions: [{name: client.authentication.k8s.io/exec, extension: {region: eu
 env-dangerous: A variable that decides which code runs, who is asked or as whom; from a profile, anybody's.
 -> Remove it; an admin sets proxies, endpoints and identities on the consumer's pod.
 eg LD_PRELOAD, PYTHONPATH, HTTPS_PROXY, AWS_ENDPOINT_URL, GOOGLE_APPLICATION_CREDENTIALS
+aws-profile-weak: AWS_PROFILE loses to AWS_ACCESS_KEY_ID, which the client may have: the token is of another account.
+-> Name the AWS profile by flag, which beats keys in the environment.
+eg "args": ["--profile=prod"] instead of "env": [{"name": "AWS_PROFILE", "value": "prod"}]
 secret-in-config: A secret stands in a file that many can read, and clients print exec configs in errors.
 -> Keep it in a Secret, and give it to the pod as a variable with secretKeyRef.
 eg env: [{name: AZURE_CLIENT_SECRET, valueFrom: {secretKeyRef: {name: spn, key: secret}}}]

@@ -230,6 +230,8 @@ def environment(entry: Entry) -> Iterator[Found]:
             yield ("env",), "env-dangerous", f"{name[:60]!r} makes programs load other code or write down secrets"
         elif name.upper().endswith(SECRET_VARIABLES) and value:
             yield ("env",), "secret-in-config", f"variable {name[:60]!r} holds a secret"
+    if entry.plugin == "eks" and "AWS_PROFILE" in entry.variables() and "profile" not in entry.line.admin:
+        yield ("env",), "aws-profile-weak", "keys in the client's own environment beat AWS_PROFILE"
     for name in SECRET_FLAGS:
         if any(each.lstrip("-").partition("=")[0] == name for each in entry.arguments):
             yield ("args",), "secret-in-config", f"--{name} holds a secret"
