@@ -6,8 +6,10 @@ $(AWSCLI)/.ready: bench/awscli.txt .venv/.ready
 	touch $@
 
 .PHONY: bench
-bench: setup zipapps bench-tools $(AWSCLI)/.ready ## measure against the Go tools, write bench/README.md
+bench: setup zipapps images bench-tools $(AWSCLI)/.ready ## measure everything that has a bar, write bench/*.md and docs/which-form.md
 	cd bench && ../$(BIN)/python bench.py
+	cd bench && ../$(BIN)/python forms.py
+	cd bench && ../$(BIN)/python access.py
 
 .PHONY: bench-forms
 bench-forms: setup zipapps images ## measure size and start-up of each form, write its table in docs/which-form.md
