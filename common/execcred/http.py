@@ -6,12 +6,13 @@ Own code, as http.client costs more start-up than the whole request: see the num
 from __future__ import annotations
 
 import socket
+from io import BufferedReader, RawIOBase
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import ssl
     from collections.abc import Callable, Mapping
-    from io import BufferedReader
+    from typing import Any, BinaryIO
 
     from ._urls import Url
 
@@ -117,24 +118,33 @@ def _left(remaining: Callable[[], float]) -> float:
     return left
 
 
+class _Timed(RawIOBase):
+    """A socket's bytes until the deadline, though they drip: each one would start a socket's own timeout anew."""
+
+    def __init__(self, sock: socket.socket, remaining: Callable[[], float]) -> None:
+        self._sock = sock
+        self._remaining = remaining
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        self._sock.settimeout(_left(self._remaining))
+        return self._sock.recv_into(buffer)
+
+
 def _read(sock: socket.socket, remaining: Callable[[], float], limit: int) -> Response:
-    with sock.makefile("rb") as reader:
+    with BufferedReader(_Timed(sock, remaining)) as reader:
         status, headers = _head(reader)
         while 100 <= status < 200:
             status, headers = _head(reader)
         if headers.get("content-encoding", "identity") != "identity":
             raise ValueError("the answer is compressed, which was not asked for")
-
-        def take(size: int) -> bytes:
-            """Read `size` bytes, or up to the end when that is beyond the limit."""
-            sock.settimeout(_left(remaining))
-            return reader.read(size)
-
         if headers.get("transfer-encoding", "identity") != "identity":
-            return Response(status, _chunked(reader, take, limit), headers)
+            return Response(status, _chunked(reader, limit), headers)
         announced = _number(headers.get("content-length", "0"))
         # What is announced too large is not waited for; without a length, the end is the connection's.
-        body = take(announced if "content-length" in headers else limit + 1) if announced <= limit else b""
+        body = reader.read(announced if "content-length" in headers else limit + 1) if announced <= limit else b""
         if max(announced, len(body)) > limit:
             raise ValueError(f"the answer is larger than {limit} bytes")
         if len(body) < announced:
@@ -142,7 +152,7 @@ def _read(sock: socket.socket, remaining: Callable[[], float], limit: int) -> Re
         return Response(status, body, headers)
 
 
-def _head(reader: BufferedReader) -> tuple[int, dict[str, str]]:
+def _head(reader: BinaryIO) -> tuple[int, dict[str, str]]:
     lines: list[str] = []
     size = 0
     while size < HEAD_LIMIT:
@@ -178,15 +188,15 @@ def _chunk_size(line: bytes) -> int:
     return _number(line.partition(b";")[0].decode("latin-1"), 16)
 
 
-def _chunked(reader: BufferedReader, take: Callable[[int], bytes], limit: int) -> bytes:
+def _chunked(reader: BinaryIO, limit: int) -> bytes:
     body = bytearray()
     count = 0
     while size := _chunk_size(reader.readline(1024)):
         count += 1
         if len(body) + size > limit or count > CHUNKS_LIMIT:
             raise ValueError(f"the answer is larger than {limit} bytes")
-        chunk = take(size)
-        if len(chunk) != size or take(2) != b"\r\n":
+        chunk = reader.read(size)
+        if len(chunk) != size or reader.read(2) != b"\r\n":
             raise ConnectionError(HALF)
         body += chunk
     return bytes(body)
