@@ -75,6 +75,7 @@ class Account:
     def keys(self, region: str) -> Keys:
         """Return keys from the first source that has some."""
         self._session.set_config_variable("region", sts_region(self._region, region))
+        _forgive_storing(self._env)
         with self._step("reading the AWS config"):
             resolver = self._session.get_component("credential_provider")
             if not self._interactive:
@@ -150,6 +151,21 @@ class Account:
             "the AWS profile asks for an MFA code, and nobody may be asked here",
             "run it once in a terminal with the same --profile and --cache-dir, or use a source without MFA",
         )
+
+
+def _forgive_storing(env: Env) -> None:
+    """Let a renewed SSO session be used also where it cannot be stored, as with a read-only home."""
+    from botocore.tokens import SSOTokenProvider
+    from botocore.utils import JSONFileCache
+
+    class Cache(JSONFileCache):
+        def __setitem__(self, key: str, value: Any) -> None:
+            try:
+                super().__setitem__(key, value)
+            except OSError as error:
+                env.debug(f"the renewed SSO session is not stored: {error.strerror}")
+
+    SSOTokenProvider.DEFAULT_CACHE_CLS = Cache
 
 
 class _Step:

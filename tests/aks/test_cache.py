@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from aks.plugin import EXECUTABLE, exec_info, run_plugin
-from execcred.conformance.fakes.azure import AKS, CLIENT, SECRET, TENANT, Entra, federated, token
+from execcred.conformance.fakes.azure import AKS, CLIENT, SECRET, TENANT, Entra, Metadata, federated, token
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -25,6 +25,22 @@ def test_clusters_share_one_token(entra: Entra, workload: dict[str, str], tmp_pa
     for server, fetched in ((ONE, 1), (TWO, 1), (TWO, 2), (ONE, 2)):
         run_plugin(*flags, env=workload, info=exec_info(server=server)).credential["token"]
         assert len(entra.asked) == fetched, server
+
+
+@pytest.mark.parametrize("mode", ["workloadidentity", "spn", "msi", "azurecli"])
+def test_without_a_cache_folder_nothing_is_kept(
+    metadata: Metadata, workload: dict[str, str], tmp_path: Path, mode: str
+) -> None:
+    """Neither azure-identity nor a keyring keeps anything: a client may run the plugin and not use its answer."""
+    answer = json.dumps({"accessToken": token(aud=AKS, exp=4102444800), "expires_on": 4102444800})
+    (tmp_path / "az").write_text(f"#!/bin/sh\necho '{answer}'\n")
+    (tmp_path / "az").chmod(0o755)
+    folders = dict.fromkeys(("HOME", "TMPDIR", "XDG_CACHE_HOME", "XDG_CONFIG_HOME", "LOCALAPPDATA"), str(tmp_path))
+    env = {**workload, **folders, "PATH": f"{tmp_path}:/usr/bin:/bin", "AZURE_CLIENT_SECRET": SECRET}
+    env["AZURE_POD_IDENTITY_AUTHORITY_HOST"] = metadata.url
+    before = set(tmp_path.rglob("*"))
+    assert run_plugin("--login", mode, env=env).credential["token"]
+    assert set(tmp_path.rglob("*")) == before
 
 
 def test_whatever_shapes_the_token_is_in_the_key(

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from eks.cloud import PLUGIN, Result, environment, exec_info, run
-from eks.test_sources import WHERE, configure, irsa, keys_of, mfa, sts
+from eks.test_sources import WHERE, configure, irsa, keys_of, mfa, sso, sts
 from execcred.conformance.fakes.aws import ROLE, STATIC, Cloud, Token
 
 if TYPE_CHECKING:
@@ -39,6 +39,25 @@ def test_the_same_parent_asking_again_for_the_same_server_fetches_anew(cloud: Cl
     for cluster, calls in (("a", 1), ("b", 1), ("a", 2), ("b", 2), ("b", 3)):
         assert ask(variables, tmp_path / "c", cluster).status == 0
         assert len(cloud.asked) == calls
+
+
+@pytest.mark.parametrize("source", ["keys", "role", "role of the SDK", "web identity", "SSO"])
+def test_without_a_cache_folder_nothing_is_kept(sts_cloud: Cloud, tmp_path: Path, source: str) -> None:
+    """A client may run a plugin and not use its answer: nothing may have happened but that AWS was asked."""
+    variables = sts(sts_cloud, tmp_path, **STATIC)
+    more: tuple[str, ...] = ("--role-arn", ROLE + "target")
+    if source == "keys":
+        more = ()
+    elif source == "role of the SDK":
+        configure(tmp_path, credentials=keys_of("default"))
+    elif source == "web identity":
+        variables, more = irsa(sts_cloud, tmp_path), ()
+    elif source == "SSO":
+        variables, more = sso(sts_cloud, tmp_path, 3600), ("--profile", "dev")
+        variables |= {"AWS_CA_BUNDLE": sts_cloud.ca} if sts_cloud.ca else {}
+    before = set(tmp_path.rglob("*"))
+    assert run({**variables, "TMPDIR": str(tmp_path)}, *WHERE, *more).token.problem == ""
+    assert set(tmp_path.rglob("*")) == before
 
 
 def test_another_parent_hits(cloud: Cloud, tmp_path: Path) -> None:

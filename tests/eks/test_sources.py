@@ -7,6 +7,7 @@ import json
 import os
 import pty
 import stat
+import subprocess
 import time
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
@@ -225,18 +226,37 @@ def test_the_sso_cache_of_the_aws_cli(cloud: Cloud, tmp_path: Path) -> None:
     signed_by(run(sso(cloud, tmp_path, 3600), *WHERE, "--profile", "dev"), "ASIAdev")
 
 
-def test_an_sso_session_is_renewed_with_its_refresh_token(cloud: Cloud, tmp_path: Path) -> None:
-    variables = sso(cloud, tmp_path, 3600)
+def sso_to_renew(cloud: Cloud, home: Path, left: float) -> dict[str, str]:
+    variables = sso(cloud, home, 3600)
     configure(
-        tmp_path,
+        home,
         "[sso-session corp]\nsso_start_url = https://login.example/start\nsso_region = eu-west-1\n"
         "[profile dev]\nsso_session = corp\nsso_account_id = 111122223333\nsso_role_name = dev\n",
     )
     end = datetime.fromtimestamp(time.time() + 86400, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
     renew = {"refreshToken": "r", "clientId": "c", "clientSecret": "s", "registrationExpiresAt": end}
     cloud.sso_token = "sso-token-2"
-    cached_token(tmp_path, "corp", -60, **renew)
+    cached_token(home, "corp", left, **renew)
+    return variables
+
+
+def test_an_sso_session_is_renewed_with_its_refresh_token(cloud: Cloud, tmp_path: Path) -> None:
+    variables = sso_to_renew(cloud, tmp_path, -60)
     signed_by(run(variables, *WHERE, "--profile", "dev"), "ASIAdev")
+    signed_by(run(variables, *WHERE, "--profile", "dev"), "ASIAdev")
+    assert cloud.actions() == ["POST /token", *["GET /federation/credentials"] * 2]
+
+
+@pytest.mark.parametrize("left", [-60, 600])  # it is renewed a while before its end
+def test_a_renewed_sso_session_that_cannot_be_stored_is_used_all_the_same(
+    cloud: Cloud, tmp_path: Path, left: float
+) -> None:
+    variables = {
+        name: text for name, text in sso_to_renew(cloud, tmp_path, left).items() if not name.startswith("COVERAGE_")
+    }
+    command = ["sh", "-c", 'ulimit -f 0; exec "$@"', "sh", str(PLUGIN), *WHERE, "--profile", "dev"]
+    done = subprocess.run(command, env=variables, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
+    signed_by(Result(done.returncode, done.stdout, done.stderr, 0.0), "ASIAdev")
     assert cloud.actions() == ["POST /token", "GET /federation/credentials"]
 
 

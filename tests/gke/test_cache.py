@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
 from execcred.conformance.fakes.google import LAST, TARGET, MetadataServer
-from gke.cloud import Cloud
+from gke.cloud import Cloud, failed
 from gke.files import authorized_user, external_account, service_account
 from gke.test_sources import subject_file
 from unit.support import exec_info, executable, variables_for
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from pathlib import Path
 
     from execcred.conformance.fakes.google import Google
 
@@ -130,6 +130,18 @@ def test_without_a_cache_folder_nothing_is_kept(cloud: Cloud, tmp_path: Path) ->
     before = set(tmp_path.rglob("*"))
     assert shell(cloud, variables=variables) != shell(cloud, variables=variables)
     assert set(tmp_path.rglob("*")) == before
+
+
+def test_a_machine_is_looked_at_anew_each_time(cloud: Cloud, metadata: MetadataServer, store: str) -> None:
+    """Whether this is Google Cloud is kept nowhere: an image may be built where it is run nowhere near."""
+    variables = {"HOME": store, "TMPDIR": store, "EXECCRED_CACHE_DIR": f"{store}/cache", "NO_GCE_CHECK": ""}
+    nobody, somebody = {"GCE_METADATA_IP": "127.0.0.1:1"}, {"GCE_METADATA_IP": metadata.netloc}
+    failed(cloud.run(variables={**variables, **nobody}), "credentials-none", 1)
+    kept = [path for path in Path(store).rglob("*") if path.is_file()]
+    assert [path for path in kept if path.suffix != ".lock" or path.read_text()] == []
+    assert cloud.token(variables={**variables, **somebody, "EXECCRED_CACHE_DIR": ""}).startswith("ya29.attached")
+    failed(cloud.run(variables={**variables, **nobody}), "credentials-none", 1)
+    assert cloud.token(variables={**variables, **somebody}).startswith("ya29.attached")
 
 
 def test_the_same_parent_asking_again_for_a_server_gets_a_new_token(cloud: Cloud, store: str) -> None:

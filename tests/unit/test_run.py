@@ -225,6 +225,17 @@ def test_the_environment_changes_nothing(more: dict[str, str], config: dict[str,
     assert [done.stderr, json.loads(done.stdout)["status"]] == ["", {"token": "t"}]
 
 
+@pytest.mark.parametrize("name", ["secretreader", "kubeconfig-secretreader"])
+def test_a_run_leaves_nothing_behind(name: str, config: dict[str, str], tmp_path: Path) -> None:
+    """A client may run a plugin and not use its answer."""
+    home = tmp_path / "home"
+    home.mkdir()
+    folders = dict.fromkeys(("HOME", "TMPDIR", "XDG_CACHE_HOME", "XDG_CONFIG_HOME"), str(home))
+    for arguments in ([], ["--secret-name=absent"], ["--nonsense"]):
+        execute(name, arguments, {**config, **folders}, cwd=home)
+        assert list(home.rglob("*")) == []
+
+
 def test_variables_that_are_not_utf8_are_left_alone_unless_they_are_ours(config: dict[str, str]) -> None:
     done = execute("secretreader", [], {**config, "OTHER": "\udcff"})
     assert done.returncode == 0
