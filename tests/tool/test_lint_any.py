@@ -10,13 +10,16 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from execcred import Env
 from execcred.tool._catalogue import LINT
 from execcred.tool._document import parse_text
 from execcred.tool._lint import lint
+from execcred.tool._main import respond
 from tool.support import from_yaml, printed
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
 GOOD: list[Any] = [
     json.loads(printed("provider-config", "--plugin=eks", "--for=generic", "--env=A=b")),
@@ -74,3 +77,23 @@ def test_json_and_yaml_of_the_same_data_read_the_same(data: Any) -> None:
     (first,) = parse_text("file", json.dumps({"x": data}))
     (second,) = parse_text("file", yaml.safe_dump({"x": data}))
     assert first.data == second.data == {"x": data}
+
+
+def test_no_word_of_a_file_forges_a_line_or_moves_the_terminal(tmp_path: Path) -> None:
+    odd = "x\x1b[2J\x07\nforged:1: line\u202e"
+    cluster = {"server": "https://a", "extensions": [{"name": f"exec{odd}"}]}
+    profile = {
+        "apiVersion": "multicluster.x-k8s.io/v1alpha1",
+        "kind": "ClusterProfile",
+        "status": {"accessProviders": [{"name": odd, "cluster": cluster}]},
+    }
+    config = {"command": odd, odd: 1, "args": [odd], "env": [{"name": f"LD_{odd}", "value": odd}]}
+    provider = {"name": "p", odd: 1, "execConfig": config}
+    files = [tmp_path / "profile.json", tmp_path / "providers.json"]
+    for file, document in zip(files, (profile, {"providers": [provider, provider]}), strict=True):
+        twice = json.dumps(document).removesuffix("}")
+        file.write_text(f"{twice}, {json.dumps(odd)}: 1, {json.dumps(odd)}: 2}}")
+    text, _ = respond(("lint", *map(str, files)), Env({}))
+    assert all(line.isprintable() for line in text.splitlines())
+    assert not [line for line in text.splitlines() if line.startswith("forged")]
+    assert "given twice" in text

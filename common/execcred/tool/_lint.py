@@ -95,7 +95,7 @@ def _count(things: Sequence[object], word: str) -> str:
 def _text(finding: Finding) -> list[str]:
     where = f"{printable(finding.file)}:{finding.line}"
     return [
-        f"{where}: {finding.field}: {finding.message} [{finding.code}]",
+        f"{where}: {printable(finding.field, 300)}: {printable(finding.message, 500)} [{finding.code}]",
         f"  remedy: {LINT[finding.code]['remedy']}",
     ]
 
