@@ -412,6 +412,28 @@ def test_another_server_is_warned_of_or_refused_as_the_admin_says(server: Any) -
     assert [error.code, error.exit_status, error.message] == ["server-mismatch", 1, world.warned[0]]
 
 
+# --- what the admin pins ---
+
+EVIL = {"clusterName": "evil", "secretName": "evil", "name": "evil", "key": "evil", "context": "evil"}
+PINNED = ["--secret-name=one", "--key=k", "--secret-context=here"]
+
+
+@pytest.mark.parametrize("by", ["flags", "variables", "flags against the sealed"])
+@pytest.mark.parametrize("plugin", [READER, KUBECONFIG_READER])
+def test_what_the_admin_pins_no_profile_chooses_be_it_name_key_or_context(plugin: Any, by: str) -> None:
+    pins = PINNED if plugin is KUBECONFIG_READER else PINNED[:2]
+    variables = {
+        f"EXECCRED_{name.upper().replace('-', '_')}": value
+        for name, value in [pin.removeprefix("--").split("=") for pin in pins]
+    }
+    sealed = ["--profile-args", *[f"{pin.partition('=')[0]}=evil" for pin in pins]]
+    data = {"k": stored(TOKEN) if plugin is KUBECONFIG_READER else b"abc"}
+    world = pod({"kueue/one": data, "kueue/evil": {}}, EVIL, variables if by == "variables" else {})
+    arguments = {"flags": pins, "variables": [], "flags against the sealed": [*pins, *sealed]}[by]
+    assert read(world, *arguments, plugin=plugin) == {"token": "abc"}
+    assert world.asked == ["/api/v1/namespaces/kueue/secrets/one"]
+
+
 # --- where a credential may go ---
 
 
