@@ -15,7 +15,8 @@ BEGIN, END = "<!-- settings -->\n", "<!-- /settings -->"
 HEAD = "| flag | variables | config key | default | what it is |\n|---|---|---|---|---|\n"
 LEGEND = """
 Config keys are the profile's, below flags and variables: plain ones it may set, those with the name of a flag only if
-the admin gives that flag; where there is none, it may set nothing.
+the admin gives that flag; where there is none, it may set nothing. Flags behind `--profile-args` count as
+the profile's, too: put it last where a controller appends arguments from profiles.
 """
 
 

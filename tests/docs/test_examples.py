@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import shlex
+import subprocess
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -117,6 +118,17 @@ def test_every_exec_block_names_an_absolute_command_and_says_whether_it_may_ask(
         assert block["command"].startswith("/"), block
         if key != "execProviderConfig":
             assert block["interactiveMode"] in ("Never", "IfAvailable", "Always"), block
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
+def test_a_shell_leaves_the_words_of_every_exec_block_alone_as_some_clients_start_plugins_by_one(page: Path) -> None:
+    for _, block in [found for document in documents(page) for found in exec_blocks(document)]:
+        words = [block["command"], *block.get("args", [])]
+        script = f"printf '%s\\n' {' '.join(words)}"
+        assert (
+            subprocess.run(["sh", "-c", script], capture_output=True, text=True, check=True).stdout.split("\n")[:-1]
+            == words
+        )
 
 
 @pytest.mark.parametrize("page", [page for page in PAGES if "  exec {" in page.read_text()], ids=name_of)

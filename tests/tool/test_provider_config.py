@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import subprocess
 from typing import Any
 
 import pytest
@@ -58,6 +59,9 @@ def test_every_output_keeps_the_rules_that_users_ran_into(plugin: str, consumer:
     found = config(plugin, consumer)
     assert found["command"] == f"{CONSUMERS[consumer].mount.format(plugin=plugin)}/bin/{plugin}-plugin"
     assert found["apiVersion"] == "client.authentication.k8s.io/v1"
+    words = [found["command"], *found["args"]]  # some clients join them and ask a shell
+    script = f"printf '%s\\n' {' '.join(words)}"
+    assert subprocess.run(["sh", "-c", script], capture_output=True, text=True, check=True).stdout.split() == words
     assert "--api-version=v1" in found["args"]
     assert found["provideClusterInfo"] is True
     assert found["installHint"]
