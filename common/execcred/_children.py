@@ -38,11 +38,18 @@ class Child(subprocess.Popen):  # type: ignore[type-arg]  # text or bytes, as th
         super().__init__(*args, **kwargs)
         _started.append(self)
 
+    def send_signal(self, sig: int) -> None:
+        """Signal the child, unless it has ended, with all that it started: `az` and `gcloud` are scripts."""
+        if self.poll() is None:
+            with contextlib.suppress(ProcessLookupError):  # another thread waits for it
+                os.killpg(self.pid, sig)
+
 
 def tame(*metadata: str) -> None:
     """Make every child of an SDK a `Child`, and keep SDK logs and warnings off stderr: they may hold secrets.
 
-    Metadata servers are asked directly, whatever HTTPS_PROXY says; `metadata` adds URLs or hosts of such servers.
+    Metadata servers are asked directly, whatever HTTPS_PROXY says; `metadata` adds URLs or hosts of such servers. An
+    empty variable counts as unset, for SDKs as for us.
     Call it before the SDK is imported: botocore binds `subprocess.Popen` then.
     """
     import logging
@@ -52,7 +59,11 @@ def tame(*metadata: str) -> None:
     logging.lastResort = None
     logging.raiseExceptions = False
     warnings.simplefilter("ignore")
-    signal.signal(signal.SIGTERM, _end)
+    for number in (signal.SIGTERM, signal.SIGHUP):  # their session does not end with the terminal's
+        if signal.getsignal(number) is not signal.SIG_IGN:
+            signal.signal(number, _end)
+    for name in [name for name, text in os.environ.items() if not text]:
+        del os.environ[name]  # SDKs take an empty AWS_PROFILE or AZURE_REGIONAL_AUTHORITY_NAME for set
     hosts = [url.partition("://")[2].partition("/")[0] if "://" in url else url for url in metadata]
     rules = os.environ.get("no_proxy") or os.environ.get("NO_PROXY", "")
     if rules.strip() != "*":  # which is understood alone only
@@ -60,14 +71,12 @@ def tame(*metadata: str) -> None:
         os.environ["NO_PROXY"] = os.environ["no_proxy"] = ",".join([rules, METADATA, *hosts]).strip(",")
 
 
-def _end(*_: object) -> None:
+def _end(number: int, _: object) -> None:
     end_children()
-    os._exit(128 + signal.SIGTERM)
+    os._exit(128 + number)
 
 
 def end_children() -> None:
     """Kill every child that still runs, with all that it started."""
     for child in _started:
-        if child.poll() is None:
-            with contextlib.suppress(ProcessLookupError):  # another thread waits for it
-                os.killpg(child.pid, signal.SIGKILL)
+        child.kill()

@@ -133,15 +133,18 @@ def run(plugin: Plugin) -> Callable[[], NoReturn]:
 
     def main() -> NoReturn:
         gc.disable()  # a short run only pays for it
-        stdout = _guard_streams()
         env = Env(os.environ, terminal=os.isatty(0), prefix=f"{plugin.name}-plugin: ")
-        os._exit(_run(plugin, env, stdout))  # skips the interpreter's slow farewell
+        status = _run(plugin, env)
+        _end_children()
+        os._exit(status)  # skips the interpreter's slow farewell
 
     return main
 
 
-def _run(plugin: Plugin, env: Env, stdout: int) -> int:
+def _run(plugin: Plugin, env: Env) -> int:
     try:
+        env.step = "taking over stdout"  # there may be no /dev/null, or no free file descriptor
+        stdout = _guard_streams()
         env.step = "starting the thread of the deadline"  # a pod's limit of processes may forbid it
         _watch(env)
         env.step = "starting"
@@ -202,6 +205,11 @@ def write_all(stdout: int, text: str) -> None:
         data = data[os.write(stdout, data) :]
 
 
+def _end_children() -> None:
+    if "execcred._children" in sys.modules:
+        sys.modules["execcred._children"].end_children()
+
+
 def _watch(env: Env) -> None:
     """End the process and its children at the deadline, also when DNS or an SDK is stuck."""
     import _thread
@@ -212,8 +220,7 @@ def _watch(env: Env) -> None:
         end(report(env, error))
 
     def end(status: int) -> None:
-        if "execcred._children" in sys.modules:
-            sys.modules["execcred._children"].end_children()
+        _end_children()
         posix._exit(status)  # not by `os`, where a debugger's or tracer's hook would run beside the stuck thread
 
     def watch() -> None:

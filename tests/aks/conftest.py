@@ -21,11 +21,12 @@ if TYPE_CHECKING:
 def untamed() -> Iterator[None]:
     """Undo what `Env.tame` does to a process, as this one does not end with the answer."""
     popen, last_resort, raising = subprocess.Popen, logging.lastResort, logging.raiseExceptions
-    handler = signal.getsignal(signal.SIGTERM)
+    handlers = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGHUP)}
     yield
     subprocess.Popen = popen  # type: ignore[misc]
     logging.lastResort, logging.raiseExceptions = last_resort, raising
-    signal.signal(signal.SIGTERM, handler)
+    for number, handler in handlers.items():
+        signal.signal(number, handler)
 
 
 @pytest.fixture(scope="session")

@@ -87,6 +87,7 @@ def test_a_child_inherits_no_variable_of_ours(tmp_path: Path) -> None:
         "OPENSSL_CONF": "/dev/null",
         "LC_ALL": "C.UTF-8",
         "A": "1",
+        "EMPTY": "",  # counts as unset
     }
     assert run_plugin(code, tmp_path, variables=variables) == answered("A,LC_ALL,NO_PROXY,PATH,no_proxy,B,LC_CTYPE")
 
@@ -140,6 +141,11 @@ open(sys.argv[0] + ".pids", "w").write(f"{child.pid} {child.stdout.readline()}")
 env.doing("waiting for a child that never answers")
 child.wait()
 """
+# As `az` is: a script that waits for a program.
+WRAPPED = """
+script = 'echo $$ > "$0.part"; sleep 60 & echo $! >> "$0.part"; mv "$0.part" "$0"; wait; true'
+subprocess.run(["/bin/sh", "-c", script, sys.argv[0] + ".pids"], timeout=60, stdout=subprocess.PIPE)
+"""
 
 
 def test_the_deadline_ends_children_and_grandchildren(tmp_path: Path) -> None:
@@ -150,17 +156,50 @@ def test_the_deadline_ends_children_and_grandchildren(tmp_path: Path) -> None:
     assert all(gone(each) for each in processes)
 
 
-def test_so_does_the_end_that_a_controller_asks_for(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("number", "status"), [(signal.SIGTERM, 143), (signal.SIGHUP, 129), (signal.SIGINT, 3)], ids=str
+)
+@pytest.mark.parametrize("code", [STUCK, WRAPPED], ids=["waited for", "run by subprocess.run"])
+def test_so_does_the_end_that_a_controller_a_terminal_or_a_person_asks_for(
+    code: str, number: int, status: int, tmp_path: Path
+) -> None:
     script, pids = tmp_path / "plugin.py", tmp_path / "plugin.py.pids"
-    script.write_text(PLUGIN.replace("CODE", textwrap.indent(STUCK, "    ").strip()))
+    script.write_text(PLUGIN.replace("CODE", textwrap.indent(code, "    ").strip()))
     environment = variables_for({"PATH": os.environ["PATH"]})
     with subprocess.Popen([sys.executable, str(script), "--timeout=30"], env=environment) as plugin:
         while not (pids.exists() and pids.read_text().endswith("\n")):
             assert plugin.poll() is None
             time.sleep(0.02)
-        plugin.send_signal(signal.SIGTERM)
-        assert plugin.wait(10) == 128 + signal.SIGTERM
+        plugin.send_signal(number)
+        assert plugin.wait(10) == status
     assert all(gone(int(each)) for each in pids.read_text().split())
+
+
+def test_a_time_limit_of_the_sdk_ends_grandchildren_too(tmp_path: Path) -> None:
+    code = WRAPPED.replace("timeout=60", "timeout=2").replace("subprocess.run(", "try: subprocess.run(").strip()
+    found = run_plugin(f"{code}\nexcept subprocess.TimeoutExpired: return Credential('t')", tmp_path)
+    assert found == answered("t")
+    assert all(gone(int(each)) for each in (tmp_path / "plugin.py.pids").read_text().split())
+
+
+def test_who_is_to_outlive_the_terminal_does(tmp_path: Path) -> None:
+    code = """
+    import signal
+    os.kill(os.getpid(), signal.SIGHUP)
+    return Credential("t")
+    """
+    script = tmp_path / "plugin.py"
+    script.write_text(PLUGIN.replace("CODE", textwrap.indent(textwrap.dedent(code), "    ").strip()))
+    command = ["/bin/sh", "-c", 'trap "" HUP; exec "$0" "$1"', sys.executable, str(script)]
+    done = subprocess.run(
+        command,
+        env=variables_for({"PATH": os.environ["PATH"]}),
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert [done.returncode, done.stderr] == [0, ""]
 
 
 def test_a_child_that_ends_while_another_thread_waits_for_it_is_no_trouble(tmp_path: Path) -> None:

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import pytest
 
 import execcred
+import execcred_secretreader as reader
 from execcred import BadRequest, ExecCredError
 from execcred._run import check_server, respond
 from execcred._version import __version__
@@ -323,6 +324,24 @@ def test_fifty_at_once_all_answer(config: dict[str, str], hub: KubeServer) -> No
 def test_three_hundred_repeated_flags_are_no_trouble(config: dict[str, str]) -> None:
     done = execute("secretreader", ["--key", "nope", "-secret-name=one"] * 300 + ["--key=token"], config)
     assert [done.returncode, done.stderr] == [0, ""]
+
+
+def test_too_few_file_descriptors_are_an_error_in_one_line() -> None:
+    start = "import sys; sys.path[:0] = sys.argv.pop(1).split(':'); from execcred_secretreader import main; main()"
+    sources = ":".join([str(Path(module.__file__ or "").parents[up]) for module, up in ((execcred, 1), (reader, 0))])
+    done = subprocess.run(
+        ["/bin/sh", "-c", 'ulimit -n 4; exec "$@"', "sh", sys.executable, "-I", "-S", "-c", start, sources],
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert [done.stdout, done.returncode] == ["", 1]
+    assert done.stderr.startswith(
+        "secretreader-plugin: error: unexpected OSError while taking over stdout [internal]\n"
+    )
+    assert "Traceback" not in done.stderr
 
 
 # --- time ---
