@@ -47,8 +47,6 @@ class Account:
             raise ExecCredError(
                 "sdk-missing", "botocore cannot be imported", "install execcred with its extra: execcred[eks]"
             ) from None
-        for name in [name for name, text in os.environ.items() if name.startswith("AWS_") and not text]:
-            del os.environ[name]  # botocore takes an empty AWS_PROFILE for a profile's name
         self._session = botocore.session.Session(profile=self._profile or None)
         self._session.register("after-call", self._compare_clocks)
         # The deadline is short and clients ask again: one retry, no long waits.

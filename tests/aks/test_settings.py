@@ -16,7 +16,7 @@ from execcred._arguments import command_line
 from execcred._protocol import Request
 from execcred._run import respond
 from execcred._settings import resolve
-from execcred.conformance.fakes.azure import AKS, CLIENT, SECRET, TENANT, Entra
+from execcred.conformance.fakes.azure import AKS, CLIENT, SECRET, TENANT, Entra, Metadata
 from execcred_aks import CLOUDS, NEEDS, PLUGIN, Login
 
 if TYPE_CHECKING:
@@ -206,6 +206,19 @@ def test_all_missing_settings_are_told_at_once(mode: str) -> None:
     assert (error.exit_status, error.code) == (2, "settings-missing")
     assert error.message.endswith(", ".join(MISSING[mode]))
     assert "AZURE_CLIENT_ID, AAD_SERVICE_PRINCIPAL_CLIENT_ID, ARM_CLIENT_ID, CLIENT_ID" in error.hint
+
+
+@pytest.mark.parametrize("mode", ["spn", "msi", "workloadidentity"])
+def test_an_empty_variable_counts_as_unset(workload: dict[str, str], metadata: Metadata, mode: str) -> None:
+    """Also to the SDK, which would take some of them for set."""
+    names = [
+        *("AZURE_REGIONAL_AUTHORITY_NAME", "AZURE_CONFIG_DIR", "AZURE_CLIENT_CERTIFICATE_PATH", "IDENTITY_ENDPOINT"),
+        *("IDENTITY_HEADER", "IDENTITY_SERVER_THUMBPRINT", "IMDS_ENDPOINT", "MSI_ENDPOINT", "MSI_SECRET", "HOME"),
+        *("REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE", "HTTPS_PROXY", "NO_PROXY", "AAD_LOGIN_METHOD", "ARM_CLIENT_ID"),
+        *("KUBERNETES_EXEC_INFO", "EXECCRED_CACHE_DIR", "EXECCRED_SERVER_ID", "EXECCRED_ENVIRONMENT"),
+    ]
+    more = {"AZURE_CLIENT_SECRET": SECRET, "AZURE_POD_IDENTITY_AUTHORITY_HOST": metadata.url}
+    assert run_plugin("--login", mode, env={**dict.fromkeys(names, ""), **workload, **more}).credential["token"]
 
 
 def test_every_login_mode_is_in_one_of_the_tables() -> None:

@@ -156,6 +156,16 @@ def test_the_metadata_server(cloud: Cloud, metadata: MetadataServer) -> None:
 # --- where they are found ---
 
 
+def test_an_empty_variable_counts_as_unset(cloud: Cloud) -> None:
+    names = [
+        *("CLOUDSDK_CONFIG", "CLOUDSDK_AUTH_IMPERSONATE_SERVICE_ACCOUNT", "GOOGLE_CLOUD_QUOTA_PROJECT", "HOME"),
+        *("GOOGLE_CLOUD_UNIVERSE_DOMAIN", "GCE_METADATA_HOST", "GCE_METADATA_ROOT", "GCE_METADATA_IP", "NO_GCE_CHECK"),
+        *("GCE_METADATA_TIMEOUT", "GCE_METADATA_DETECT_RETRIES", "GOOGLE_API_USE_CLIENT_CERTIFICATE", "NO_PROXY"),
+        *("GOOGLE_API_CERTIFICATE_CONFIG", "CURL_CA_BUNDLE", "SSL_CERT_FILE", "AWS_REGION", "EXECCRED_LIFETIME"),
+    ]
+    assert cloud.token(variables={**dict.fromkeys(names, ""), **cloud.write(service_account())})
+
+
 def test_gclouds_own_file_is_found_in_the_home(cloud: Cloud, tmp_path: Path) -> None:
     cloud.write(authorized_user(), ".config/gcloud/application_default_credentials.json")
     assert cloud.google.principal(cloud.token(variables={"HOME": str(tmp_path)})) == USER
