@@ -202,7 +202,10 @@ def write_all(stdout: int, text: str) -> None:
     """Write a text to a file descriptor, whole; raises OSError."""
     data = text.encode()
     while data:
-        data = data[os.write(stdout, data) :]
+        try:
+            data = data[os.write(stdout, data) :]
+        except BlockingIOError:  # whoever shares the pipe may have made it so; half an answer helps nobody
+            time.sleep(0.01)
 
 
 def _end_children() -> None:

@@ -326,6 +326,20 @@ def test_three_hundred_repeated_flags_are_no_trouble(config: dict[str, str]) -> 
     assert [done.returncode, done.stderr] == [0, ""]
 
 
+def test_a_pipe_that_does_not_block_gets_the_whole_answer(hub: KubeServer, config: dict[str, str]) -> None:
+    hub.put_secret("ns", "large", {"token": "x" * 300_000})
+    hub.allow("reader", "get", "secrets", "ns", "large")
+    read_end, write_end = os.pipe()
+    os.set_blocking(write_end, False)
+    command = [executable("secretreader"), "--secret-name=large", "--output=token"]
+    with subprocess.Popen(command, env=variables_for(config), stdin=subprocess.DEVNULL, stdout=write_end) as plugin:
+        os.close(write_end)
+        time.sleep(0.5)  # the pipe is full by then
+        with open(read_end, "rb") as stream:
+            answer = stream.read()
+    assert [plugin.returncode, answer] == [0, b"x" * 300_000 + b"\n"]
+
+
 def test_too_few_file_descriptors_are_an_error_in_one_line() -> None:
     start = "import sys; sys.path[:0] = sys.argv.pop(1).split(':'); from execcred_secretreader import main; main()"
     sources = ":".join([str(Path(module.__file__ or "").parents[up]) for module, up in ((execcred, 1), (reader, 0))])
