@@ -59,7 +59,10 @@ def _flag(flags: Mapping[str, tuple[Setting, str]], argument: str, rest: Iterato
     setting, implied = flags.get(name, (None, ""))
     if setting is None:
         shown = printable(name, 60)
-        raise BadRequest("usage", f"unknown flag --{shown}", f"did you mean --{nearest(shown, flags)}? See --help")
+        similar = nearest(shown, flags)
+        raise BadRequest(
+            "usage", f"unknown flag --{shown}", f"did you mean --{similar}? See --help" if similar else "see --help"
+        )
     if not equals:
         text = implied or ("true" if setting.kind == "flag" else next(rest, ""))
         if text.startswith("-"):
@@ -71,10 +74,12 @@ def _flag(flags: Mapping[str, tuple[Setting, str]], argument: str, rest: Iterato
 
 
 def nearest(name: str, known: Iterable[str]) -> str:
-    """Return the one of `known` that shares most letter pairs with `name`."""
+    """Return the one of `known` that shares most letter pairs with `name`, or else begins like it; "" if none does."""
 
     def pairs(text: str) -> set[str]:
-        return {text[i : i + 2] for i in range(len(text) - 1)}
+        return {f" {text}"[i : i + 2] for i in range(len(text))}
 
     mine = pairs(name)
-    return max(known, key=lambda other: len(mine & pairs(other)) / (len(mine | pairs(other)) or 1))
+    scores = {other: len(mine & pairs(other)) / (len(mine | pairs(other)) or 1) for other in known}
+    best = max(scores, key=lambda other: scores[other])
+    return best if scores[best] else ""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ._settings import shown_default
 from ._version import __version__
 
 TYPE_CHECKING = False
@@ -33,6 +34,6 @@ def help_text(plugin: Plugin) -> str:
 def _row(setting: Setting) -> str:
     value = "" if setting.kind == "flag" else " " + ("|".join(setting.choices) or setting.kind.upper())
     mark = {"profile": "*", "admin": ""}.get(setting.trust, "+")
-    default = "" if setting.default is None else f" (default {setting.default})"
+    default = f" (default {text})" if (text := shown_default(setting)) else ""
     variables = f" [{', '.join(setting.env)}]" if setting.env else ""
     return f"  --{setting.name}{value}{mark}\n        {setting.help}{default}{variables}"

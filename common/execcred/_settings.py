@@ -196,6 +196,13 @@ def _check_trust(
 # --- values ---
 
 
+def shown_default(setting: Setting) -> str:
+    """Return the default as help and manuals show it, "" for none."""
+    if isinstance(setting.default, float):
+        return f"{setting.default:g}s"
+    return "" if setting.default is None else str(setting.default)
+
+
 def parse(setting: Setting, text: str, source: str) -> Value:
     """Turn the text of a flag or variable into the value of a setting; raises BadRequest("setting-invalid")."""
     if not text.isprintable():

@@ -6,6 +6,8 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from execcred._settings import shown_default
+
 if TYPE_CHECKING:
     from execcred import Setting
 
@@ -37,9 +39,7 @@ def row(setting: Setting) -> str:
     variables = ", ".join([f"`{each}`" for each in setting.env])
     keys = ", ".join([f"`{each}`" for each in setting.config])
     may = {"profile": keys, "admin": ""}.get(setting.trust, f"{keys} (`--{setting.trust}`)")
-    default = f"`{setting.default}`" if isinstance(setting.default, str) else ""
-    if isinstance(setting.default, float):
-        default = f"`{setting.default:g}s`"
+    default = f"`{text}`" if (text := shown_default(setting)) else ""
     what = setting.help.replace("|", "\\|")
     if setting.choices:
         what += f": {', '.join([f'`{each}`' for each in setting.choices])}"

@@ -267,7 +267,9 @@ def test_profiles_are_looked_for_where_they_are(ready: Fleet) -> None:
     assert "verb get, API group multicluster.x-k8s.io, resource clusterprofiles" in told.data["next"]["hint"]
     assert of_profile(ready, "spoke-1", "--context=other").failed() == [("hub", "hub-config")]
     kubeconfig = ready.write("bare", ready.hub.kubeconfig({"token": "hub-token"}))
-    assert of_profile(ready, "spoke-1", f"--kubeconfig={kubeconfig}").failed() == [("profile", "namespace-missing")]
+    done = of_profile(ready, "spoke-1", f"--kubeconfig={kubeconfig}")
+    assert done.failed() == [("profile", "namespace-missing")]
+    assert done.steps["profile"]["problems"][0]["message"].startswith("no namespace: the hub (kubeconfig ")
 
 
 def test_a_folder_of_the_profiles_name_is_no_file_and_a_path_is_no_name(ready: Fleet) -> None:

@@ -11,8 +11,10 @@ from typing import NoReturn
 import pytest
 
 from execcred import Env, __version__
+from execcred._help import help_text
 from execcred.conformance import LOOPBACK_ONLY
 from execcred.tool._main import COMMANDS, _run
+from execcred_secretreader import PLUGIN
 from tool.support import ROOT, printed, refused, run
 
 
@@ -27,6 +29,11 @@ def test_each_sub_command_tells_its_flags(name: str) -> None:
     text = printed(name, "--help")
     assert text.startswith(f"usage: execcred {name} ")
     assert "--help" in text
+
+
+def test_help_shows_durations_as_flags_take_them() -> None:
+    assert "(default 20s)" in printed("doctor", "--help")
+    assert "(default 8s)" in help_text(PLUGIN)
 
 
 def test_the_version_is_the_projects() -> None:

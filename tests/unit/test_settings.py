@@ -176,7 +176,8 @@ def test_words_are_collected_and_take_no_part_in_settings() -> None:
 
 
 @pytest.mark.parametrize(
-    ("asked", "found"), [("secretname", "secret-name"), ("name-space", "namespace"), ("timout", "timeout")]
+    ("asked", "found"),
+    [("secretname", "secret-name"), ("name-space", "namespace"), ("timout", "timeout"), ("n", "namespace")],
 )
 def test_the_nearest_flag_is_named(asked: str, found: str) -> None:
     assert nearest(asked, [setting.name for setting in TABLE]) == found
@@ -184,8 +185,9 @@ def test_the_nearest_flag_is_named(asked: str, found: str) -> None:
 
 
 @pytest.mark.parametrize("asked", ["", "x", "é", "\0"])
-def test_some_flag_is_the_nearest_to_anything(asked: str) -> None:
-    assert nearest(asked, ["one", "two"]) in ("one", "two")
+def test_nothing_is_suggested_for_what_is_like_no_flag(asked: str) -> None:
+    assert nearest(asked, ["one", "two"]) == ""
+    assert refused(f"--{asked}\0=x").hint == "see --help"
 
 
 # --- values ---

@@ -87,7 +87,9 @@ def profile(case: Case) -> Seen:
     if not hasattr(case, "document"):
         namespace = case.settings.text("namespace") or case.hub.namespace
         if not namespace:
-            raise BadRequest("namespace-missing", f"the hub ({case.hub.source}) names none", "give --namespace")
+            raise BadRequest(
+                "namespace-missing", f"no namespace: the hub ({case.hub.source}) names none", "give --namespace"
+            )
         case.document = get_one(case.hub, namespace, name, case.env)
     document = case.document
     metadata, status = mapping(document.get("metadata")), mapping(document.get("status"))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from difflib import get_close_matches
+
 from execcred._errors import BadRequest, printable
 
 from ._catalogue import CATALOGUE
@@ -29,24 +31,15 @@ def answer(arguments: Sequence[str], _: Env) -> tuple[str, int]:
         raise BadRequest("usage", "no code given", "give what stands in brackets in an error line, or --all")
     for code in codes:
         if code not in CATALOGUE:
-            raise BadRequest(
-                "code-unknown", f"unknown code {printable(code, 60)!r}", f"nearest: {', '.join(near(code))}"
-            )
+            similar = get_close_matches(code, CATALOGUE, 3)
+            hint = f"nearest: {', '.join(similar)}" if similar else "execcred explain --all lists them"
+            raise BadRequest("code-unknown", f"unknown code {printable(code, 60)!r}", hint)
     rows = [{"code": code, **CATALOGUE[code]} for code in codes]
     if settings.text("output") == "json":
         import json
 
         return json.dumps(rows, indent=2) + "\n", 0
     return "\n".join([_text(row) for row in rows]), 0
-
-
-def near(code: str) -> list[str]:
-    """Return up to three known codes that look most like `code`; one at least."""
-    from difflib import get_close_matches
-
-    from execcred._arguments import nearest
-
-    return get_close_matches(code, CATALOGUE, 3) or [nearest(code, CATALOGUE)]
 
 
 def _text(row: dict[str, str]) -> str:

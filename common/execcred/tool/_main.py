@@ -47,7 +47,7 @@ def respond(arguments: Sequence[str], env: Env) -> tuple[str, int]:
 
 
 def _help() -> str:
-    rows = [f"  {name:<16}{summary}" for name, (_, summary) in COMMANDS.items()]
+    rows = [f"  {name:<17}{summary}" for name, (_, summary) in COMMANDS.items()]
     exits = "Exit status: 0 fine, 1 change something, 2 bad usage or file, 3 try again, 4 a person must log in."
     return "\n".join(["usage: execcred COMMAND [flags]; execcred COMMAND --help", "", *rows, "", exits, ""])
 

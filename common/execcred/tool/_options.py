@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from execcred._arguments import command_line
 from execcred._errors import BadRequest
-from execcred._settings import Setting, resolve
+from execcred._settings import Setting, resolve, shown_default
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -46,6 +46,6 @@ def help_text(usage: str, table: Sequence[Setting]) -> str:
     lines = [f"usage: execcred {usage}", ""]
     for each in table:
         value = "" if each.kind == "flag" else " " + ("|".join(each.choices) or each.kind.upper())
-        default = "" if each.default is None else f" (default {each.default})"
+        default = f" (default {text})" if (text := shown_default(each)) else ""
         lines.append(f"  --{each.name}{value}\n        {each.help}{default}")
     return "\n".join(lines) + "\n"
