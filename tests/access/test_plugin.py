@@ -99,17 +99,18 @@ def test_a_token_and_the_time_to_renew_it_are_taken(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "left"),
-    [
-        (stamp(minutes=10).replace("Z", "+00:00"), 540),
-        (stamp(hours=2, minutes=10).replace("Z", ".25+02:00"), 540),
-        ("9999-12-31T23:59:59Z", 1e9),
-    ],
+    ("hours", "zone", "left"), [(0, "Z", 540), (0, "+00:00", 540), (2, ".25+02:00", 540), (24 * 365, "Z", 31e6)]
 )
-def test_times_are_read_in_any_zone(tmp_path: Path, text: str, left: float) -> None:
+def test_times_are_read_in_any_zone(tmp_path: Path, hours: int, zone: str, left: float) -> None:
+    text = stamp(hours=hours, minutes=10).replace("Z", zone)
     expires = run_plugin(spec(plugin(tmp_path, says(answer(token="t", expirationTimestamp=text))))).credential.expires
     assert expires
     assert expires - time.time() > left - 60
+
+
+def test_the_last_time_that_can_be_written_is_read(tmp_path: Path) -> None:
+    text = answer(token="t", expirationTimestamp="9999-12-31T23:59:59Z")
+    assert run_plugin(spec(plugin(tmp_path, says(text)))).credential.expires
 
 
 @pytest.mark.parametrize("fields", [{}, {"expirationTimestamp": None}])
