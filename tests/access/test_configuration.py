@@ -8,15 +8,18 @@ import subprocess
 import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
+from email.utils import formatdate
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from kubernetes import client
+from urllib3 import HTTPResponse
 
 from access.support import EXEC, Counted, Json, access, load, profile, provider, refused, stamp
 from execcred.access import build_configuration
-from execcred.access._configuration import PairFile
+from execcred.access._configuration import PATIENCE, PairFile
 from execcred.access._credentials import PAUSE
+from execcred.conformance.fakes.faults import FAULTS, FaultyServer
 from execcred.conformance.fakes.kube_server import Identity, KubeServer
 from execcred.conformance.fakes.pki import Authority
 from execcred.conformance.fakes.proxy import ConnectProxy
@@ -64,7 +67,7 @@ def counted(tmp_path: Path) -> Counted:
     return Counted(tmp_path / "plugin")
 
 
-def configure(tmp_path: Path, counted: Counted, spoke: Spoke, **cluster: Any) -> client.Configuration:
+def configure(tmp_path: Path, counted: Counted, spoke: Spoke | FaultyServer, **cluster: Any) -> client.Configuration:
     """Return the configuration for a profile of the spoke."""
     fields = {"server": spoke.url, "certificate_authority_data": b64(spoke.ca_pem), **cluster}
     providers = load(tmp_path, provider(command=counted.command, provideClusterInfo=True))
@@ -322,6 +325,29 @@ def test_the_profiles_proxy_is_used_with_its_password(tmp_path: Path, counted: C
             assert nodes(api) == ["node-1"]
     assert proxy.targets == [spoke.netloc]
     assert proxy.authorizations == [f"Basic {b64('user:p@ss')}"]
+
+
+@pytest.mark.parametrize("fault", [name for name in FAULTS if name.startswith("redirects")])
+def test_a_redirect_is_not_followed(tmp_path: Path, counted: Counted, fault: str) -> None:
+    counted.says(token="t")
+    authority = Authority()
+    with (
+        FaultyServer("none", authority=authority) as elsewhere,
+        FaultyServer(fault, location=f"{elsewhere.url}/api/v1/nodes", authority=authority) as server,
+        client.ApiClient(configure(tmp_path, counted, server)) as api,
+    ):
+        assert status_of(api) == int(fault.rpartition(" ")[2])
+    assert elsewhere.connections == 0
+
+
+@pytest.mark.parametrize("asked", ["86400", formatdate(time.time() + 86400, usegmt=True)])
+def test_a_server_cannot_hold_up_a_controller_for_a_day(
+    tmp_path: Path, counted: Counted, spoke: Spoke, asked: str
+) -> None:
+    retries: Any = configure(tmp_path, counted, spoke).retries
+    answer = HTTPResponse(status=503, headers={"Retry-After": asked})
+    assert retries.get_retry_after(answer) == PATIENCE
+    assert retries.increment("GET", "/", response=answer).get_retry_after(answer) == PATIENCE
 
 
 def test_a_path_and_a_slash_at_the_servers_end_are_kept_apart_from_the_requests(

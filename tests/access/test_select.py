@@ -172,6 +172,17 @@ def test_variables_of_a_profile_count_by_the_policy_alone_in_a_stable_order(
         "GCONV_PATH",
         "KUBERNETES_EXEC_INFO",
         "SSLKEYLOGFILE",
+        "OPENSSL_CONF",
+        "OPENSSL_MODULES",
+        "BASH_FUNC_aws%%",
+        "PS4",
+        "NODE_OPTIONS",
+        "PERL5OPT",
+        "RUBYOPT",
+        "JAVA_TOOL_OPTIONS",
+        "_JAVA_OPTIONS",
+        "CLOUDSDK_PYTHON",
+        "AZURE_EXTENSION_DIR",
     ],
 )
 @pytest.mark.parametrize("env", ["AppendIfNotExists", "Replace"])

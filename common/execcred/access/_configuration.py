@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from ._profile import ExecSpec
 
 RETRIES = 3  # of broken connections: urllib3's own default
+PATIENCE = 30  # seconds that a server may make a thread wait with Retry-After
 
 
 class ExecConfiguration(Configuration):
@@ -50,7 +51,8 @@ class ExecConfiguration(Configuration):
             ca_cert_data=cluster.ca_pem or None,
             verify_ssl=not cluster.insecure_skip_tls_verify,
             tls_server_name=cluster.tls_server_name or None,
-            retries=Renewal(RETRIES, credentials=self._credentials, pair=self._pair),
+            # An API server has no cause to send a controller elsewhere, to plain http even.
+            retries=Renewal(RETRIES, redirect=False, credentials=self._credentials, pair=self._pair),
         )
         if cluster.proxy_url:
             self.proxy = cluster.proxy_url
@@ -150,6 +152,10 @@ class Renewal(Retry):
             return True
         self._credentials.refuse()
         return False
+
+    def parse_retry_after(self, retry_after: str) -> float:
+        """Return the seconds to wait: a server that a profile names must not hold up a controller for hours."""
+        return min(super().parse_retry_after(retry_after), PATIENCE)
 
     def increment(
         self,

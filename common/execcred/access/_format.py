@@ -34,6 +34,11 @@ LOADERS = (
     *("LD_", "DYLD_", "PYTHON", "BASH_ENV", "GCONV_PATH", "GLIBC_TUNABLES", "SSLKEYLOGFILE"),
     "KUBERNETES_EXEC_INFO",
 )
+# What an admin may have reason to set, and a profile has not: OpenSSL's libraries, interpreters' options and functions.
+CODE = (
+    *(*LOADERS, "OPENSSL_", "BASH_FUNC_", "SHELLOPTS", "BASHOPTS", "PS4", "NODE_OPTIONS", "NODE_PATH", "PERL5", "RUBY"),
+    *("JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS", "_JAVA_OPTIONS", "CLASSPATH", "CLOUDSDK_PYTHON", "AZURE_EXTENSION_DIR"),
+)
 
 
 class Fields:

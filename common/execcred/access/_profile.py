@@ -15,10 +15,10 @@ from ._format import (
     API_VERSIONS,
     APPEND,
     ARGS,
+    CODE,
     ENVS,
     EXEC,
     IGNORE,
-    LOADERS,
     READY,
     REPLACE,
     Fields,
@@ -200,7 +200,7 @@ def _variables(extension: Fields, fail: Fail) -> Mapping[str, str]:
     raw: dict[str, Any] = extension.get("extension") or {}
     added = {variable_of(name, fields.where, fail): fields.text(name) for name in raw}
     for name in added:
-        if name.startswith(LOADERS) or name == "PATH":
+        if name.startswith(CODE) or name == "PATH":
             raise ExecCredError(
                 "profile-refused",
                 f"{fields.where} sets {printable(name, 60)!r}, which decides what code the plugin runs",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from execcred.access._format import ARGS, ENVS, EXEC, LOADERS, PROVIDER_FIELDS
+from execcred.access._format import ARGS, CODE, ENVS, EXEC, PROVIDER_FIELDS
 
 from ._entries import ARGOCD, KUBECONFIG, KUEUE, Entry, Profile, extensions, mapping, rows
 from ._facts import SUBJECTS
@@ -18,12 +18,12 @@ if TYPE_CHECKING:
 DROPPED = ("tls-server-name", "insecure-skip-tls-verify", "disable-compression", "certificate-authority")
 # What decides for whom, by whom or with which code a plugin works: an admin's business, never a profile's.
 DANGEROUS = (
-    *LOADERS,
+    *CODE,
     *("EXECCRED_", "PATH", "HOME", "HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY", "http_proxy", "https_proxy"),
-    *("SSL_CERT_", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE", "OPENSSL_", "KUBECONFIG", "KUBERNETES_SERVICE_"),
+    *("SSL_CERT_", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE", "KUBECONFIG", "KUBERNETES_SERVICE_"),
     *("AWS_ENDPOINT_URL", "AWS_CONFIG_FILE", "AWS_SHARED_CREDENTIALS_FILE", "AWS_CONTAINER_", "AWS_CA_BUNDLE"),
     *("AWS_PROFILE", "AWS_ROLE_ARN", "AWS_WEB_IDENTITY_TOKEN_FILE", "GOOGLE_", "CLOUDSDK_", "GCE_METADATA_"),
-    *("AZURE_", "AAD_", "ARM_", "IDENTITY_ENDPOINT", "MSI_ENDPOINT", "NODE_OPTIONS", "JAVA_TOOL_OPTIONS"),
+    *("AZURE_", "AAD_", "ARM_", "IDENTITY_ENDPOINT", "MSI_ENDPOINT"),
 )
 
 
