@@ -41,6 +41,13 @@ class LoginNeeded(ExecCredError):
     exit_status = 4
 
 
+def library_missing(error: ImportError) -> ExecCredError:
+    """Return the error for a library that cannot be imported, as after an installation without the extra."""
+    name = printable(error.name or "a library", 60)
+    hint = "install execcred with the extra that has it, or use the zipapp or the image"
+    return ExecCredError("library-missing", f"{name} cannot be imported", hint)
+
+
 def printable(text: str, limit: int = 200) -> str:
     """Return foreign `text` fit for one line of a log: no control characters, at most `limit` characters."""
     clean = "".join(char if char.isprintable() else "?" for char in text[: limit + 1])

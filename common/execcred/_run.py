@@ -9,7 +9,7 @@ import time
 
 from ._arguments import command_line
 from ._env import INTERACTIVE_TIMEOUT, Env, stderr
-from ._errors import BadRequest, ExecCredError, TryAgain, printable
+from ._errors import BadRequest, ExecCredError, TryAgain, library_missing, printable
 from ._protocol import GROUP, SET_CLUSTER_INFO, Credential, Request, finish, parse_request, render
 from ._settings import COMMON, Setting, Settings, resolve
 
@@ -170,6 +170,8 @@ def unexpected(env: Env, error: BaseException) -> ExecCredError:
     while trace:  # places only: a message of somebody else's may hold a secret
         env.debug(f"at {trace.tb_frame.f_code.co_filename}:{trace.tb_lineno}")
         trace = trace.tb_next
+    if isinstance(error, ImportError):
+        return library_missing(error)
     message = f"unexpected {type(error).__name__} while {env.step}"
     return ExecCredError("internal", message, "run it with --log-level debug and report what it shows")
 

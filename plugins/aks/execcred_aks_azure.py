@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from execcred import ExecCredError, LoginNeeded
 from execcred._env import stderr
-from execcred._errors import printable
+from execcred._errors import library_missing, printable
 from execcred._protocol import token_end
 from execcred_aks_errors import Wire, command, explained
 from execcred_aks_workload import trusted
@@ -27,6 +27,8 @@ def token_of(login: Login) -> tuple[str, float]:
         source = _source(login, wire)
         login.env.doing(f"waiting for {login.tool}")
         answer = source.get_token(login.scope)
+    except ImportError as error:
+        raise library_missing(error) from None
     except Exception as error:
         raise explained(error, login, wire) from None
     ends = token_end(answer.token)

@@ -6,6 +6,7 @@ import os
 
 from execcred import BadRequest, ExecCredError, LoginNeeded
 from execcred._clock import clock_skew
+from execcred._errors import library_missing
 from execcred_eks_sign import Keys, sts_region
 
 TYPE_CHECKING = False
@@ -43,10 +44,8 @@ class Account:
         try:
             import botocore.session
             from botocore.config import Config
-        except ImportError:
-            raise ExecCredError(
-                "sdk-missing", "botocore cannot be imported", "install execcred with its extra: execcred[eks]"
-            ) from None
+        except ImportError as error:
+            raise library_missing(error) from None
         self._session = botocore.session.Session(profile=self._profile or None)
         self._session.register("after-call", self._compare_clocks)
         # The deadline is short and clients ask again: one retry, no long waits.

@@ -6,7 +6,7 @@ import time
 
 from execcred import BadRequest, ExecCredError, TryAgain
 from execcred._clock import clock_skew, clock_told
-from execcred._errors import printable
+from execcred._errors import library_missing, printable
 from execcred_gke import SCOPES
 from execcred_gke_errors import SKEW, refused, unexpected
 
@@ -94,6 +94,8 @@ def _load(identity: Identity) -> Any:
     scoped = {} if kind == "external_account_authorized_user" else {"scopes": list(SCOPES)}
     try:
         return getattr(import_module(module).Credentials, constructor)(identity.info, **scoped)
+    except ImportError as error:
+        raise library_missing(error) from None
     except Exception:  # whatever the SDK stumbles over in the file
         raise identity.bad(f"is a {identity.type} that google-auth cannot use") from None
 

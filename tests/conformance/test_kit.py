@@ -350,7 +350,7 @@ def test_without_its_libraries_the_hint_names_the_extra() -> None:
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
     assert (done.returncode, done.stdout) == (1, "")
     assert "trustme, jwt, cryptography cannot be imported [conformance-not-installed]" in done.stderr
-    assert "pip install 'execcred[conformance]'" in done.stderr
+    assert "pip install '.[conformance]'" in done.stderr
 
 
 def test_progress_is_shown_on_a_terminal(tmp_path: Path) -> None:

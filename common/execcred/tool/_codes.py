@@ -49,6 +49,9 @@ eg secretreader-plugin --cluster-name=spoke-1
 internal: An error that should not exist: a fault of the plugin or of the SDK that it uses.
 -> Run it with --log-level=debug, which shows places in the code and no secrets, and report that.
 eg EXECCRED_LOG_LEVEL=debug kubectl get nodes
+library-missing: A library that the plugin or the tool needs, a cloud's SDK or PyYAML, is not installed beside it.
+-> Install with the extra of the plugin, or `tool` for the tool; zipapps and images bring all that they need.
+eg pip install '.[eks,tool]'
 stdout-closed: Nobody reads what the plugin prints.
 -> Look at the client that started it: it went away, or closed stdout.
 eg secretreader-plugin --cluster-name=spoke-1 >credential.json

@@ -70,9 +70,6 @@ eg AWS_CREDENTIAL_EXPIRATION=2026-01-31T12:00:00Z
 credentials-expired: The AWS credentials are over.
 -> Renew them at their source.
 eg aws sso login --profile prod
-sdk-missing: The cloud's SDK is not installed beside the plugin.
--> Install the plugin with its extra, or use its zipapp or image.
-eg pip install 'execcred[eks]'
 token-too-long: The token is longer than EKS takes: the session token of the credentials is too long.
 -> Use a role session with fewer or shorter session tags and policies.
 eg aws sts assume-role without --tags

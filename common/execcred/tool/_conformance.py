@@ -26,7 +26,7 @@ def answer(arguments: Sequence[str], env: Env) -> tuple[str, int]:
         raise ExecCredError(
             "conformance-not-installed",
             f"the conformance kit is not installed: {', '.join(missing)} cannot be imported",
-            "install it with its extra: pip install 'execcred[conformance]'",
+            "install execcred with the extra conformance: pip install '.[conformance]' in the project's folder",
         )
     # By name, as nothing but this sub-command may lead to the kit.
     result: tuple[str, int] = import_module("execcred.conformance.command").answer(arguments, env)

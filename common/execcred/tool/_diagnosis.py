@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from typing import NamedTuple
 
-from execcred._errors import ExecCredError, TryAgain, printable
+from execcred._errors import ExecCredError, TryAgain, library_missing, printable
 
 from ._progress import progress
 
@@ -133,6 +133,8 @@ def _look(step: Step, case: Case) -> Seen:
         return step.look(case)
     except ExecCredError as error:
         return Seen("", {}, [problem(error)])
+    except ImportError as error:
+        return Seen("", {}, [problem(library_missing(error))])
     except Exception as error:  # what was found till then is still told
         fault = ExecCredError("internal", f"unexpected {type(error).__name__} while {case.env.step}", "report it")
         return Seen("", {}, [problem(fault)])
