@@ -167,6 +167,11 @@ def test_bad_usage(words: list[str]) -> None:
 # --- contexts, profiles, providers ---
 
 
+def test_a_kubeconfig_that_is_not_there_is_what_to_do_next(fleet: Fleet) -> None:
+    told = doctor(fleet, f"--kubeconfig={fleet.folder}/gone")
+    assert told.data["next"] == {"code": "file-unusable", "hint": "name a file that is there and can be read"}
+
+
 @pytest.mark.parametrize(
     ("content", "code", "status"),
     [

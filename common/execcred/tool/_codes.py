@@ -118,8 +118,8 @@ eg kubectl get clusterprofile spoke-1 -o jsonpath='{.status.accessProviders[*].c
 code-unknown: `execcred explain` was asked for a code that does not exist.
 -> Give what stands in brackets at the end of an error line or lint finding; --all lists them.
 eg execcred explain hub-forbidden
-file-unusable: lint cannot read the file, or it is of no format that lint knows; the error tells which line.
--> Give provider files, ClusterProfiles, kubeconfigs, Argo CD cluster Secrets or Kueue configuration.
+file-unusable: A file cannot be read, is neither JSON nor YAML (the error tells the line), or nothing that lint knows.
+-> Name the right file; lint takes provider files, ClusterProfiles, kubeconfigs, cluster Secrets, Kueue configuration.
 eg kubectl get clusterprofiles -A -o yaml | execcred lint - provider-file.json
 combination-impossible: These flags of `execcred provider-config` make no sense together; the error tells why.
 -> As the hint says.

@@ -56,7 +56,7 @@ def read_documents(file: str) -> list[Document]:
         with open("/dev/stdin" if file == "-" else file, "rb") as stream:
             content = stream.read(SIZE_LIMIT + 1)
     except OSError as error:
-        raise _bad(file, error.strerror or "cannot be read") from None
+        raise _bad(file, error.strerror or "cannot be read", "name a file that is there and can be read") from None
     if len(content) > SIZE_LIMIT:
         raise _bad(file, f"it is larger than {SIZE_LIMIT} bytes")
     try:
@@ -68,8 +68,7 @@ def read_documents(file: str) -> list[Document]:
     return list(parse_text(file, text))
 
 
-def _bad(file: str, what: str) -> BadRequest:
-    hint = "give provider files, ClusterProfiles, kubeconfigs, Argo CD cluster Secrets or Kueue configuration"
+def _bad(file: str, what: str, hint: str = "correct it, or name another file") -> BadRequest:
     return BadRequest("file-unusable", f"{printable(file)}: {what}", hint)
 
 
