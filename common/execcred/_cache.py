@@ -38,13 +38,14 @@ def cached(
     inputs: Mapping[str, str],
     fetch: Callable[[], Entry],
     *,
+    fields: tuple[str, ...] = ("token",),
     answer_seconds: float = 1e9,
     target: str = "",
 ) -> Entry:
     """Return a cached entry for `inputs`, or what `fetch()` returns, which is then kept.
 
-    `answer_seconds` is how long an answer made of the entry lasts, where that is less than the entry's own time;
-    `target` tells clusters apart where the client names no server.
+    `fields` is what an entry must hold; `answer_seconds` is how long an answer made of the entry lasts, where that is
+    less than the entry's own time; `target` tells clusters apart where the client names no server.
     """
     directory = settings.text("cache-dir")
     if not directory:
@@ -55,10 +56,10 @@ def cached(
         env.debug(f"the cache is not used: {error.strerror or error}")
         return fetch()
     with store:
-        entry = store.load(env)
+        entry = store.load(env, fields)
         if entry is None:
             store.lock(env)
-            entry = store.load(env)  # who held the lock may have fetched it
+            entry = store.load(env, fields)  # who held the lock may have fetched it
         if entry is None:
             entry = fetch()
             store.save(entry, env)
@@ -108,14 +109,15 @@ class _Store:
         except OSError as error:
             env.debug(f"the cache cannot be locked: {error.strerror or error}")
 
-    def load(self, env: Env) -> Entry | None:
+    def load(self, env: Env, fields: tuple[str, ...]) -> Entry | None:
         """Return the entry unless it is missing, bad, over, or taken for refused by the server."""
         try:
             entry = loads(self._read(f"{self._name}.json").decode())
-            value, expires, now = dict(entry["value"]), float(entry["expires"]), env.now()
+            value = {name: entry["value"][name] for name in fields}
+            expires, now = float(entry["expires"]), env.now()
             if not expires - MARGIN > now:  # also true of NaN
                 return None
-            if not value or expires > 1e11 or not all(isinstance(text, str) for text in value.values()):
+            if expires > 1e11 or not all(isinstance(text, str) for text in value.values()):
                 raise TypeError
             if self._seen_until() > now:
                 env.debug("the same process asks again for the same server: taken for a 401, fetched anew")

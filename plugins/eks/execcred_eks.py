@@ -43,6 +43,7 @@ SETTINGS = (
     *CACHE_SETTINGS,
 )
 TOKEN_FILES = ("AWS_WEB_IDENTITY_TOKEN_FILE", "AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE")
+SESSION = ("access", "secret", "session", "source")  # of Keys, what is cached
 # Per setting: further characters, and lengths, as the IAM API reference has them.
 SHAPES = {"session-name": ("_+=,.@-", 2, 64), "external-id": ("_+=,.@:/-", 2, 1224)}
 
@@ -166,14 +167,16 @@ class Identity:
 
         def fetch() -> Entry:
             keys = self._sessions(region, given, roles)
-            value = {"access": keys.access, "secret": keys.secret, "session": keys.session, "source": keys.source}
-            return value, keys.expires
+            return {name: getattr(keys, name) for name in SESSION}, keys.expires
 
         inputs = self._inputs(partition_of(region)[0])
         value, expires = cached(
-            self._request, self._settings, self._env, inputs, fetch, answer_seconds=LIFETIME, target=cluster
+            *(self._request, self._settings, self._env, inputs, fetch),
+            fields=SESSION,
+            answer_seconds=LIFETIME,
+            target=cluster,
         )
-        return Keys(value["access"], value["secret"], value["session"], expires, value["source"])
+        return Keys(**value, expires=expires)
 
     def _sessions(self, region: str, given: Keys | None, roles: tuple[str, ...]) -> Keys:
         """Return keys of the last role, without the SDK where the environment alone decides."""

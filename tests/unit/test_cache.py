@@ -172,6 +172,7 @@ def test_directory_and_files_are_private_whatever_the_umask(tmp_path: Path) -> N
         b'{"value": {"token": "bad"}, "expires": Infinity}',
         b'{"value": {"token": "bad"}, "expires": 1' + b"0" * 400 + b"}",
         b'{"value": {}, "expires": 9e9}',
+        b'{"value": {"another": "bad"}, "expires": 9e9}',
         b'{"value": "bad", "expires": 9e9}',
         b'{"value": ["bad"], "expires": 9e9}',
     ],
