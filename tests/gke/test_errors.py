@@ -298,7 +298,8 @@ def test_an_executable_that_hangs_is_ended_with_all_that_it_started(cloud: Cloud
     assert "running the executable of" in failed(done, "deadline", 3)
     ids = (tmp_path / "ids").read_text().split()
     assert len(ids) == 2
-    assert not [each for each in ids if alive(int(each))]
+    while any(alive(int(each)) for each in ids):  # what was killed may take a moment to be gone
+        assert time.monotonic() - begun < 20
 
 
 def alive(process: int) -> bool:
