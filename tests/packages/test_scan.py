@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import functools
 import json
+import tempfile
 from typing import Any
 
 import pytest
 
-from packages.built import DIST, PLUGINS, ROOT, absent, image, run
+from needs import absent
+from packages.built import DIST, PLUGINS, ROOT, image, run
 
 SYFT = ROOT / ".cache/go-bin/syft"
 BOTH = [(plugin, architecture) for plugin in PLUGINS for architecture in ("amd64", "arm64")]
-QUIET = {"HOME": "/nonexistent", "SYFT_CHECK_FOR_APP_UPDATE": "false"}
+QUIET = {"SYFT_CHECK_FOR_APP_UPDATE": "false"}
 
 
 @functools.cache
@@ -20,7 +22,9 @@ def found_by_the_scanner(plugin: str, architecture: str) -> list[dict[str, Any]]
     if not SYFT.exists():
         absent("the scanner is not built; run: make scan-tools")
     archive = f"oci-archive:{DIST}/images/{plugin}.oci.tar"
-    done = run([SYFT, "scan", archive, "--platform", f"linux/{architecture}", "--output", "json", "--quiet"], QUIET)
+    command = [SYFT, "scan", archive, "--platform", f"linux/{architecture}", "--output", "json", "--quiet"]
+    with tempfile.TemporaryDirectory() as home:  # for its cache
+        done = run(command, {**QUIET, "HOME": home})
     assert done.status == 0, done.err
     scanned = json.loads(done.out)
     assert (scanned["distro"]["id"], scanned["distro"]["versionID"]) == ("debian", "12")
