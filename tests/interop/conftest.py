@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from interop.cluster import ApiServer, start_etcd, until
-from interop.fleet import GO_BIN, INVENTORY, ROOT, Reader, absent
+from interop.fleet import GO_BIN, INVENTORY, ROOT, Reader
 from interop.follower import Follower
+from needs import absent
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -9,9 +9,7 @@ import subprocess
 import sys
 from itertools import count
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn
-
-import pytest
+from typing import TYPE_CHECKING, Any
 
 from execcred.conformance import LOOPBACK_ONLY
 from interop.cluster import ApiServer, Json, b64, kubeconfig, until
@@ -24,13 +22,6 @@ GO_BIN = ROOT / ".cache" / "go-bin"
 INVENTORY = "apis/multicluster.x-k8s.io/v1alpha1"
 EXEC_EXTENSION = "client.authentication.k8s.io/exec"
 numbers = count(1)
-
-
-def absent(what: str) -> NoReturn:
-    """Skip for want of a tool; under CI=true that is an error, as nobody would notice the skip."""
-    if os.environ.get("CI") == "true":
-        pytest.fail(what)
-    pytest.skip(what)
 
 
 def bare_environment() -> dict[str, str]:

@@ -20,8 +20,9 @@ from kubernetes import client
 from execcred.access import ProviderFile, build_configuration
 from execcred.access._credentials import PAUSE
 from interop.cluster import Json, b64, kubeconfig, until
-from interop.fleet import INVENTORY, ROOT, absent
+from interop.fleet import INVENTORY, ROOT
 from interop.test_accounts import Pod
+from needs import absent
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

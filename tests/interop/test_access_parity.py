@@ -16,7 +16,8 @@ from access.support import ARGS, CA, ENVS, EXEC, SERVER, V1, V1BETA1, Json, acce
 from execcred import ExecCredError
 from execcred.access import run_plugin, select
 from interop.cluster import b64
-from interop.fleet import GO_BIN, absent
+from interop.fleet import GO_BIN
+from needs import absent
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from interop.cluster import ApiServer, Json
-from interop.fleet import GO_BIN, absent, bare_environment, executable
+from interop.fleet import GO_BIN, bare_environment, executable
+from needs import absent
 
 if TYPE_CHECKING:
     from interop.fleet import Reader

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from conformance.reports import GO_BIN, PEERS, Peer, examine
-from interop.fleet import absent
+from needs import absent
 
 
 @pytest.mark.parametrize("peer", PEERS, ids=lambda peer: peer.name)

@@ -14,8 +14,9 @@ import yaml
 
 from docs.pages import CONSUMERS, DOCS, PAGES, blocks, lines
 from execcred.tool._facts import CONSUMERS as KNOWN
-from interop.fleet import GO_BIN, absent
+from interop.fleet import GO_BIN
 from interop.follower import Follower, installed
+from needs import absent
 from tool.support import printed
 
 if TYPE_CHECKING:

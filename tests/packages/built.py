@@ -11,9 +11,9 @@ import shutil
 import subprocess
 import tarfile
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-import pytest
+from needs import absent
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -49,13 +49,6 @@ def run(command: Sequence[str | Path], variables: Mapping[str, str] | None = Non
     how = {"cwd": "/", "stdin": subprocess.DEVNULL, "timeout": 100, "env": dict(variables or {}), **how}
     done = subprocess.run([str(word) for word in command], check=False, capture_output=True, **how)
     return Result(done.returncode, done.stdout.decode(), done.stderr.decode())
-
-
-def absent(what: str) -> NoReturn:
-    """Skip what needs a tool that is not here; in CI that is an error."""
-    if os.environ.get("CI") == "true":
-        pytest.fail(what)
-    pytest.skip(what)
 
 
 def archive(plugin: str) -> Path:

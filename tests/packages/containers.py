@@ -10,7 +10,8 @@ import tarfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from packages.built import DIST, PATHS, PLUGINS, ROOT, Result, absent, run
+from needs import absent
+from packages.built import DIST, PATHS, PLUGINS, ROOT, Result, run
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

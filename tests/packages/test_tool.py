@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from execcred.tool._main import COMMANDS
-from packages.built import DIST, PLUGINS, ROOT, absent, run
+from needs import absent
+from packages.built import DIST, PLUGINS, ROOT, run
 
 if TYPE_CHECKING:
     from packages.built import Result

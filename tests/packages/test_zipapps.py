@@ -17,21 +17,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from packages.built import (
-    HOST,
-    NEW,
-    OLD,
-    PATHS,
-    PLUGINS,
-    READERS,
-    ROOT,
-    TOKEN,
-    Result,
-    absent,
-    archive,
-    in_namespace,
-    run,
-)
+from needs import absent
+from packages.built import HOST, NEW, OLD, PATHS, PLUGINS, READERS, ROOT, TOKEN, Result, archive, in_namespace, run
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

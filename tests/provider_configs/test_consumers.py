@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any
 
 import pytest
 import yaml
 
 from execcred.tool._facts import SUBJECTS
+from needs import absent
 from provider_configs.test_provider_configs import FOLDER, WANTED, load
 
 if TYPE_CHECKING:
@@ -28,14 +28,8 @@ def tool(name: str) -> Path:
     """Return a Go program; without it skip, and under CI fail, as nobody would notice the skip."""
     path = GO_BIN / name
     if not path.exists():
-        _absent(f"{name} is not built; run `make interop-tools` (needs Go)")
+        absent(f"{name} is not built; run `make interop-tools` (needs Go)")
     return path
-
-
-def _absent(what: str) -> NoReturn:
-    if os.environ.get("CI") == "true":
-        pytest.fail(what)
-    pytest.skip(what)
 
 
 def ask(questions: Sequence[dict[str, str]]) -> list[dict[str, Any]]:

@@ -12,7 +12,7 @@ import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -24,6 +24,7 @@ from execcred._version import __version__
 from execcred.conformance import LOOPBACK_ONLY
 from execcred.conformance.fakes.faults import FaultyServer
 from execcred.conformance.fakes.kube_server import Identity, KubeServer, kubeconfig
+from needs import absent
 from unit.support import (
     KUBECONFIG_READER,
     NOW,
@@ -43,13 +44,6 @@ if TYPE_CHECKING:
 READERS = ("secretreader", "kubeconfig-secretreader")
 PLUGINS = (*READERS, "eks", "gke", "aks")
 ROOT = os.geteuid() == 0
-
-
-def absent(what: str) -> NoReturn:
-    """Skip for want of a right; under CI=true that is an error, as nobody would notice the skip."""
-    if os.environ.get("CI") == "true":
-        pytest.fail(what)
-    pytest.skip(what)
 
 
 @pytest.fixture(scope="module")
