@@ -22,7 +22,7 @@ def found_by_the_scanner(plugin: str, architecture: str) -> list[dict[str, Any]]
     if not SYFT.exists():
         absent("the scanner is not built; run: make scan-tools")
     archive = f"oci-archive:{DIST}/images/{plugin}.oci.tar"
-    command = [SYFT, "scan", archive, "--platform", f"linux/{architecture}", "--output", "json", "--quiet"]
+    command = [str(SYFT), "scan", archive, "--platform", f"linux/{architecture}", "--output", "json", "--quiet"]
     with tempfile.TemporaryDirectory() as home:  # for its cache
         done = run(command, {**QUIET, "HOME": home})
     assert done.status == 0, done.err
