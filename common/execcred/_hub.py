@@ -48,14 +48,14 @@ def find_hub(settings: Settings, env: Env) -> Hub:
     variables = env.variables
     home = variables.get("HOME", "")
     listed = [path for path in variables.get("KUBECONFIG", "").split(":") if path]
-    if settings.text("kubeconfig"):
-        return _from_files([settings.text("kubeconfig")], settings.source("kubeconfig"), settings, env, needed=True)
+    if given := settings.text("kubeconfig"):
+        return _from_files([given], f"from {settings.source('kubeconfig')}", settings, env, needed=True)
     if listed:
-        return _from_files(listed, "variable KUBECONFIG", settings, env)
+        return _from_files(listed, "from variable KUBECONFIG", settings, env)
     if variables.get("KUBERNETES_SERVICE_HOST") and not settings.text("context"):
         return _in_cluster(env)
     if home:
-        return _from_files([f"{home}/.kube/config"], "no --kubeconfig, no KUBECONFIG, not in a pod", settings, env)
+        return _from_files([f"{home}/.kube/config"], "(no --kubeconfig, no KUBECONFIG, not in a pod)", settings, env)
     raise _no_hub("no --kubeconfig, KUBECONFIG, in-cluster service account or HOME")
 
 
@@ -101,7 +101,7 @@ def _read(path: str, name: str, fail: Any, env: Env) -> str:
 def _from_files(paths: list[str], origin: str, settings: Settings, env: Env, needed: bool = False) -> Hub:
     documents = []
     for path in paths:
-        fail = _failure(f"kubeconfig {printable(path)} from {origin}")
+        fail = _failure(f"kubeconfig {printable(path)} {origin}")
         try:
             content = env.read_file(path)
         except FileNotFoundError:
@@ -112,10 +112,10 @@ def _from_files(paths: list[str], origin: str, settings: Settings, env: Env, nee
             raise fail(str(error.strerror)) from None
         documents.append(_absolute(kubeconfig.parse(content, fail), path))
     if not documents:
-        raise _no_hub(f"{printable(':'.join(paths))} ({origin}) does not exist")
-    fail = _failure(f"kubeconfig {printable(':'.join(paths))} from {origin}")
+        raise _no_hub(f"{printable(':'.join(paths))} {origin} does not exist")
+    fail = _failure(f"kubeconfig {printable(':'.join(paths))} {origin}")
     choice = kubeconfig.choose(kubeconfig.merge(documents), settings.text("context"), fail)
-    source = f"kubeconfig {printable(':'.join(paths))} from {origin}, context {printable(choice.name, 60)}"
+    source = f"kubeconfig {printable(':'.join(paths))} {origin}, context {printable(choice.name, 60)}"
     return _from_choice(choice, source, env)
 
 

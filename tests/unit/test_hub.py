@@ -70,13 +70,13 @@ ALL = {"KUBECONFIG": "/variable", "KUBERNETES_SERVICE_HOST": "127.0.0.1", "HOME"
             ["--context=here"],
             ["KUBECONFIG"],
             "home",
-            "kubeconfig /home/me/.kube/config from no --kubeconfig, no KUBECONFIG, not in a pod, context here",
+            "kubeconfig /home/me/.kube/config (no --kubeconfig, no KUBECONFIG, not in a pod), context here",
         ),
         (
             [],
             ["KUBECONFIG", "KUBERNETES_SERVICE_HOST"],
             "home",
-            "kubeconfig /home/me/.kube/config from no --kubeconfig, no KUBECONFIG, not in a pod, context here",
+            "kubeconfig /home/me/.kube/config (no --kubeconfig, no KUBECONFIG, not in a pod), context here",
         ),
     ],
 )
