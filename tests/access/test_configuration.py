@@ -340,7 +340,7 @@ def test_a_redirect_is_not_followed(tmp_path: Path, counted: Counted, fault: str
     assert elsewhere.connections == 0
 
 
-@pytest.mark.parametrize("asked", ["86400", formatdate(time.time() + 86400, usegmt=True)])
+@pytest.mark.parametrize("asked", ["86400", formatdate(time.time() + 86400, usegmt=True)], ids=["seconds", "a date"])
 def test_a_server_cannot_hold_up_a_controller_for_a_day(
     tmp_path: Path, counted: Counted, spoke: Spoke, asked: str
 ) -> None:
