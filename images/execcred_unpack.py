@@ -45,7 +45,7 @@ class SdkFinder:
                 self._unpack(base, folder)
             _check_private(folder)
         except OSError as error:
-            raise _error(
+            raise _cannot_unpack(
                 "unpack-failed", f"the SDK cannot be unpacked into {folder}: {error.strerror or error}"
             ) from None
         return folder
@@ -57,7 +57,7 @@ class SdkFinder:
         os.umask(0o077)
         os.makedirs(base, exist_ok=True)
         if self.native and os.statvfs(base).f_flag & os.ST_NOEXEC:
-            raise _error("unpack-failed", f"{base} is mounted noexec, and the SDK holds machine code")
+            raise _cannot_unpack("unpack-failed", f"{base} is mounted noexec, and the SDK holds machine code")
         lock = os.open(f"{folder}.lock", os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
         try:
             fcntl.flock(lock, fcntl.LOCK_EX)
@@ -108,14 +108,14 @@ def _base() -> str:
     asked = os.environ.get("EXECCRED_UNPACK_DIR", "")
     if asked:
         if not os.path.isabs(asked):
-            raise _error("unpack-failed", "EXECCRED_UNPACK_DIR is not an absolute path")
+            raise _cannot_unpack("unpack-failed", "EXECCRED_UNPACK_DIR is not an absolute path")
         return asked.rstrip("/") or "/"
     cache, home = os.environ.get("XDG_CACHE_HOME", ""), os.environ.get("HOME", "")
     if os.path.isabs(cache):
         return f"{cache}/execcred"
     if os.path.isabs(home):
         return f"{home.rstrip('/')}/.cache/execcred"
-    raise _error("unpack-failed", "no directory to unpack the SDK into: HOME and XDG_CACHE_HOME are not set")
+    raise _cannot_unpack("unpack-failed", "no directory to unpack the SDK into: HOME and XDG_CACHE_HOME are not set")
 
 
 def _check_private(folder: str) -> None:
@@ -124,12 +124,11 @@ def _check_private(folder: str) -> None:
 
     found = os.lstat(folder)
     if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.geteuid() or found.st_mode & 0o077:
-        raise _error("unpack-refused", f"{folder} is not a directory of this user's alone, so it is not used")
+        raise _cannot_unpack("unpack-refused", f"{folder} is not a directory of this user's alone, so it is not used")
 
 
-def _error(code: str, message: str) -> ExecCredError:
+def _cannot_unpack(code: str, message: str) -> ExecCredError:
     from execcred import ExecCredError
 
-    return ExecCredError(
-        code, message, "set EXECCRED_UNPACK_DIR to a writable directory of your own, or use the image form"
-    )
+    hint = "set EXECCRED_UNPACK_DIR to a writable directory of your own, or use the image form"
+    return ExecCredError(code=code, message=message, hint=hint)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -10,10 +11,12 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 ROOT = Path(__file__).parents[2]
-KINDS = {"ExecCredError", "BadRequest", "TryAgain", "LoginNeeded", "Problem"}
+# What is not written in Python, or starts before it: texts that look like a code, and are no other thing there.
+OTHERS = {"images/launcher.c": r'"([a-z]+(?:-[a-z]+)+)"', "images/zipapp.py": r"\[([a-z]+(?:-[a-z]+)+)\]"}
+KINDS = {"ExecCredError", "BadRequest", "TryAgain", "LoginNeeded", "Problem", "_cannot_unpack"}
 SOURCES = [
     path
-    for path in sorted([*(ROOT / "common").rglob("*.py"), *(ROOT / "plugins").rglob("*.py")])
+    for path in sorted([*ROOT.glob("common/**/*.py"), *ROOT.glob("plugins/*/*.py"), *ROOT.glob("images/execcred_*.py")])
     if not path.name.startswith("_rules")  # findings of lint have a collector of their own
 ]
 
@@ -76,6 +79,9 @@ def errors_in_code() -> dict[str, list[str]]:
         for codes, line in raised(ast.parse(path.read_text())):
             for code in codes or [""]:
                 found.setdefault(code, []).append(f"{path.relative_to(ROOT)}:{line}")
+    for name, pattern in OTHERS.items():
+        for code in re.findall(pattern, (ROOT / name).read_text()):
+            found.setdefault(code, []).append(name)
     return found
 
 

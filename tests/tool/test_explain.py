@@ -33,6 +33,10 @@ def test_nothing_is_explained_that_cannot_happen() -> None:
     assert set(CATALOGUE) - set(ERRORS) - FINDINGS == set()
 
 
+def test_the_codes_of_launcher_and_archives_are_collected_too() -> None:
+    assert {"tree-incomplete", "python-too-old", "unpack-refused", "install-noexec"} <= set(ERRORS)
+
+
 def test_every_code_in_a_plugins_readme_is_explained() -> None:
     """The tables of errors begin each row with codes."""
     for path in sorted((ROOT / "plugins").glob("*/README.md")):

@@ -1,6 +1,6 @@
 """The catalogue of all stable codes: {code: {"cause": …, "remedy": …, "example": …}}.
 
-Its text is kept in six modules, three lines a code: `code: cause`, `-> remedy`, `eg example`.
+Its text is kept in seven modules, three lines a code: `code: cause`, `-> remedy`, `eg example`.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from ._codes_access import ACCESS_CODES
 from ._codes_cloud import CLOUD_CODES
 from ._codes_conformance import CONFORMANCE_CODES
 from ._codes_lint import LINT_CODES
+from ._codes_packages import PACKAGE_CODES
 from ._codes_tool import TOOL_CODES
 
 
@@ -32,5 +33,6 @@ CATALOGUE = {
     **read(CLOUD_CODES),
     **read(TOOL_CODES),
     **read(CONFORMANCE_CODES),
+    **read(PACKAGE_CODES),
     **LINT,
 }
