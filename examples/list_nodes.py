@@ -69,7 +69,7 @@ def reconcile(profile: dict[str, Any], providers: ProviderFile, observe: Any) ->
     """Return a line about one cluster: its nodes, or why they are not to be had."""
     try:
         if not is_ready(profile):
-            return "not ready"
+            return "not ready: ControlPlaneHealthy is not True"
         return ", ".join(nodes(profile, providers, observe)) or "no nodes"
     except ExecCredError as error:
         return f"error: {error} [{error.code}]; hint: {error.hint}"

@@ -58,11 +58,9 @@ def _flag(flags: Mapping[str, tuple[Setting, str]], argument: str, rest: Iterato
     name, equals, text = argument.removeprefix("-").removeprefix("-").partition("=")
     setting, implied = flags.get(name, (None, ""))
     if setting is None:
-        shown = printable(name, 60)
-        similar = nearest(shown, flags)
-        raise BadRequest(
-            "usage", f"unknown flag --{shown}", f"did you mean --{similar}? See --help" if similar else "see --help"
-        )
+        similar = nearest(name, flags)
+        hint = f"did you mean --{similar}? See --help" if similar else "see --help"
+        raise BadRequest("usage", f"unknown flag {printable(argument.partition('=')[0], 60)}", hint)
     if not equals:
         text = implied or ("true" if setting.kind == "flag" else next(rest, ""))
         if text.startswith("-"):

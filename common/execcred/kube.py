@@ -69,7 +69,10 @@ def get_secret(hub: Hub, namespace: str, name: str, env: Env) -> Secret:
     for what, text, limit in (("namespace", namespace, 63), ("Secret name", name, 253)):
         letters = "abcdefghijklmnopqrstuvwxyz0123456789-" + ("." if limit == 253 else "")
         if text.strip(letters) or not text.strip("-.") or len(text) > limit:
-            raise BadRequest("secret-name-invalid", f"{printable(text, 80)!r} cannot be a {what}", "see RFC 1123")
+            hint = (
+                f"use lower case letters, digits and dashes, in a Secret's name also dots; at most {limit} characters"
+            )
+            raise BadRequest("secret-name-invalid", f"{printable(text, 80)!r} cannot be a {what}", hint)
     env.doing(f"asking the hub ({hub.source}) at {hub.server.url.authority} for Secret {namespace}/{name}")
     path = f"/api/v1/namespaces/{namespace}/secrets/{name}"
     response = ask(hub, path, env)

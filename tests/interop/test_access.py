@@ -123,7 +123,12 @@ def prepare(reader: Reader) -> list[str]:
     add_profile(reader, "without-secret", "secretreader", {"clusterName": "without-secret"}, "True")
     add_profile(reader, "unhealthy", "secretreader", {"clusterName": "with-token"}, "False")
     node = f"node-of-{reader.namespace}"
-    return ["unhealthy: not ready", f"with-certificate: {node}", f"with-token: {node}", "without-secret: error: "]
+    return [
+        "unhealthy: not ready: ControlPlaneHealthy is not True",
+        f"with-certificate: {node}",
+        f"with-token: {node}",
+        "without-secret: error: ",
+    ]
 
 
 def check(output: str, expected: list[str]) -> None:
@@ -164,7 +169,7 @@ def test_the_example_follows_what_becomes_of_a_cluster_and_shows_metrics(control
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
     with running(controller, "--metrics-port", str(port)) as child:
-        assert line_of(child) == "c1: not ready\n"
+        assert line_of(child) == "c1: not ready: ControlPlaneHealthy is not True\n"
         set_health(controller, "c1", "True")
         assert line_of(child) == f"c1: node-of-{controller.namespace}\n"
         with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=30) as answer:

@@ -144,6 +144,7 @@ def test_sealed_args_that_grow_at_each_reconcile_do_no_harm() -> None:
         (["--Secret-Name=x"], "unknown flag --Secret-Name"),
         (["---secret-name=x"], "unknown flag ---secret-name"),
         (["--profile-args=x"], "unknown flag --profile-args"),
+        (["-x"], "unknown flag -x"),
         (["--evil\n\x1b[31m=x"], "unknown flag --evil??[31m"),
         (["--secret-name"], "flag --secret-name needs a value"),
         (["--secret-name="], "flag --secret-name needs a value"),
