@@ -6,7 +6,7 @@ import _thread
 import os
 import time
 
-from ._errors import printable
+from ._errors import TryAgain, printable
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -67,6 +67,10 @@ class Env:
     def remaining(self) -> float:
         """Return the seconds left until the deadline."""
         return self._end - time.monotonic()
+
+    def late(self) -> TryAgain:
+        """Return the error of a run that has come to its deadline."""
+        return TryAgain("deadline", f"gave up after the deadline while {self.step}", "try again, or raise --timeout")
 
     def doing(self, step: str) -> None:
         """Name what happens now; the deadline's error repeats it."""

@@ -221,8 +221,7 @@ def _watch(env: Env) -> None:
     import posix
 
     def speak() -> None:
-        error = TryAgain("deadline", f"gave up after the deadline while {env.step}", "try again, or raise --timeout")
-        end(report(env, error))
+        end(report(env, env.late()))
 
     def end(status: int) -> None:
         _end_children()

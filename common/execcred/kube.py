@@ -64,7 +64,7 @@ def get_secret(hub: Hub, namespace: str, name: str, env: Env) -> Secret:
     """Read one Secret with one GET.
 
     Raises BadRequest("secret-name-invalid"); ExecCredError("hub-tls" | "hub-unauthorized" | "hub-forbidden" |
-    "secret-missing" | "hub-bad-answer"); TryAgain("hub-unreachable" | "hub-throttled" | "hub-error").
+    "secret-missing" | "hub-bad-answer"); TryAgain("hub-unreachable" | "deadline" | "hub-throttled" | "hub-error").
     """
     for what, text, limit in (("namespace", namespace, 63), ("Secret name", name, 253)):
         letters = "abcdefghijklmnopqrstuvwxyz0123456789-" + ("." if limit == 253 else "")
@@ -89,7 +89,7 @@ def get_secret(hub: Hub, namespace: str, name: str, env: Env) -> Secret:
 def ask(hub: Hub, path: str, env: Env, limit: int = BODY_LIMIT) -> Response:
     """GET `path` of the hub, a body of at most `limit` bytes, and return the answer, whatever its status.
 
-    Raises ExecCredError("hub-tls" | "hub-bad-answer"), TryAgain("hub-unreachable").
+    Raises ExecCredError("hub-tls" | "hub-bad-answer"), TryAgain("hub-unreachable" | "deadline").
     """
     import ssl
 
@@ -114,6 +114,8 @@ def ask(hub: Hub, path: str, env: Env, limit: int = BODY_LIMIT) -> Response:
             "hub-tls", f"{where} does not speak TLS as asked: {error.reason}", "correct its server URL"
         ) from None
     except TimeoutError:
+        if env.remaining() < 0.1:
+            raise env.late() from None
         raise TryAgain(
             "hub-unreachable", f"{where} did not answer in time", "check network and proxy, or raise --timeout"
         ) from None

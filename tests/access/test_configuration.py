@@ -102,7 +102,7 @@ def test_building_runs_nothing_and_many_requests_run_the_plugin_once(
 
 
 def test_a_token_is_renewed_at_its_end(tmp_path: Path, counted: Counted, spoke: Spoke) -> None:
-    counted.says(token=spoke.token("one"), expirationTimestamp=stamp(seconds=3))
+    counted.says(token=spoke.token("one"), expirationTimestamp=stamp(seconds=8))
     with client.ApiClient(configure(tmp_path, counted, spoke)) as api:
         nodes(api)
         counted.says(token=spoke.token("two"))

@@ -107,7 +107,7 @@ def test_each_fault_has_its_error_and_no_word_of_the_answer_is_shown(fault: str)
 def test_a_hub_that_stops_or_never_comes_to_an_end_is_given_up(fault: str) -> None:
     with FaultyServer(fault, BODY, authority=AUTHORITY) as server, pytest.raises(ExecCredError) as caught:
         get_secret(hub_at(server), "ns", "one", patient(0.5))
-    assert caught.value.code in ("hub-unreachable", "hub-bad-answer")
+    assert caught.value.code in ("deadline", "hub-bad-answer")
 
 
 def test_a_redirect_is_not_followed() -> None:
@@ -172,7 +172,7 @@ def test_nobody_listens() -> None:
 
 def test_a_deadline_that_is_over_is_not_waited_for() -> None:
     with FaultyServer("none", BODY, authority=AUTHORITY) as server:
-        with pytest.raises(ExecCredError, match="did not answer in time"):
+        with pytest.raises(ExecCredError, match="gave up after the deadline"):
             get_secret(hub_at(server), "ns", "one", patient(-1))
         assert server.connections == 0
 
@@ -262,7 +262,7 @@ def test_a_proxy_that_hangs_is_given_up() -> None:
     with (
         FaultyServer("none", BODY, authority=AUTHORITY) as server,
         ConnectProxy(hang=True) as proxy,
-        pytest.raises(ExecCredError, match="did not answer in time"),
+        pytest.raises(ExecCredError, match="gave up after the deadline"),
     ):
         get_secret(hub_at(server, proxy=parse_url(proxy.url)), "ns", "one", patient(0.5))
 
