@@ -102,7 +102,7 @@ def test_building_runs_nothing_and_many_requests_run_the_plugin_once(
 
 
 def test_a_token_is_renewed_at_its_end(tmp_path: Path, counted: Counted, spoke: Spoke) -> None:
-    counted.says(token=spoke.token("one"), expirationTimestamp=stamp(seconds=8))
+    counted.says(token=spoke.token("one"), expirationTimestamp=stamp(seconds=10))
     with client.ApiClient(configure(tmp_path, counted, spoke)) as api:
         nodes(api)
         counted.says(token=spoke.token("two"))
@@ -209,7 +209,7 @@ def test_a_client_certificate_is_used_without_a_file_on_disk(tmp_path: Path, cou
 
 
 def test_a_certificate_is_renewed_at_its_end_on_new_connections(tmp_path: Path, counted: Counted, spoke: Spoke) -> None:
-    counted.says(**certificate(spoke, "alice"), expirationTimestamp=stamp(seconds=3))
+    counted.says(**certificate(spoke, "alice"), expirationTimestamp=stamp(seconds=10))
     with client.ApiClient(configure(tmp_path, counted, spoke)) as api:
         nodes(api)
         counted.says(**certificate(spoke, "bob"))
@@ -238,7 +238,7 @@ def test_after_a_401_on_a_new_connection_the_next_request_has_a_new_certificate(
 def test_no_connection_with_an_old_certificate_stays_in_the_pool(
     tmp_path: Path, counted: Counted, spoke: Spoke
 ) -> None:
-    counted.says(**certificate(spoke, "alice"), expirationTimestamp=stamp(seconds=4))
+    counted.says(**certificate(spoke, "alice"), expirationTimestamp=stamp(seconds=10))
     with client.ApiClient(configure(tmp_path, counted, spoke)) as api, ThreadPoolExecutor(8) as pool:
         list(pool.map(lambda _: nodes(api), range(64)))
         counted.says(**certificate(spoke, "bob"))
@@ -252,7 +252,7 @@ def test_no_connection_with_an_old_certificate_stays_in_the_pool(
 
 
 def test_a_body_is_sent_again_with_the_new_certificate(tmp_path: Path, counted: Counted, spoke: Spoke) -> None:
-    counted.says(**certificate(spoke, "alice"), expirationTimestamp=stamp(seconds=3))
+    counted.says(**certificate(spoke, "alice"), expirationTimestamp=stamp(seconds=10))
     with client.ApiClient(configure(tmp_path, counted, spoke)) as api:
         nodes(api)
         counted.says(**certificate(spoke, "bob"))

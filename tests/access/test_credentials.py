@@ -58,7 +58,7 @@ def test_many_threads_share_one_run(tmp_path: Path) -> None:
 
 def test_at_its_end_the_credential_is_renewed_by_one_run_for_all(tmp_path: Path) -> None:
     counted = Counted(tmp_path, "sleep 0.2")
-    counted.says(token="one", expirationTimestamp=stamp(seconds=5))
+    counted.says(token="one", expirationTimestamp=stamp(seconds=10))
     shared = credentials(counted)
     first = shared.get()
     assert first.expires
