@@ -98,14 +98,14 @@ def test_an_old_python_gets_one_line(python: str, plugin: str) -> None:
 
 def test_an_old_python_was_found() -> None:
     if not OLD:
-        absent("no Python older than 3.11 is here to try")
+        pytest.skip("no Python older than 3.11 is here to try")
 
 
 @pytest.mark.parametrize("plugin", ["gke", "aks"])
 def test_machine_code_for_another_python_is_refused_at_once(plugin: str) -> None:
     others = [path for version, path in NEW.items() if version != (3, 11)]
     if not others:
-        absent("no Python newer than 3.11 is here to try")
+        pytest.skip("no Python newer than 3.11 is here to try")
     result = run([others[0], archive(plugin), "--version"])
     assert (result.status, result.code) == (1, "wrong-platform")
 
