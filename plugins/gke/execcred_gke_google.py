@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 
 from execcred import BadRequest, ExecCredError, TryAgain
@@ -39,6 +40,8 @@ def token_of(identity: Identity) -> Entry:
     env = identity.env
     env.doing("loading google-auth")
     env.tame(identity.settings.text("metadata-host"))
+    # The transport below shows no client certificate, so google-auth must not choose IAM's host for those that do.
+    os.environ["GOOGLE_API_USE_CLIENT_CERTIFICATE"] = "false"
     source = _load(identity) if identity.info else _attached(identity)
     wanted = identity.settings.text("universe-domain")
     if wanted not in ("", source.universe_domain):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING
 
 import pytest
@@ -51,6 +52,25 @@ def test_every_source_can_impersonate_and_the_token_has_both_scopes(cloud: Cloud
     cloud.google.may(source, TARGET)
     token = cloud.token(FLAG, variables={**cloud.write(make(tmp_path)), **ALLOWED})
     assert (cloud.google.principal(token), cloud.google.scopes(token)) == (TARGET, SCOPES)
+
+
+WORKLOAD = {"cert_configs": {"workload": {"cert_path": "/nonexistent", "key_path": "/nonexistent"}}}
+
+
+@pytest.mark.parametrize(
+    ("wanted", "content"),
+    [("true", ""), ("", json.dumps(WORKLOAD)), ("", "\udcff"), ("", "[" * 100_000)],
+    ids=["asked for", "found", "no text", "nested too deep"],
+)
+def test_client_certificates_of_the_machine_do_not_lead_to_another_host(
+    cloud: Cloud, tmp_path: Path, wanted: str, content: str
+) -> None:
+    cloud.google.may(ROBOT, TARGET)
+    config = tmp_path / "certificate_config.json"
+    config.write_text(content, errors="surrogateescape")
+    more = {"GOOGLE_API_USE_CLIENT_CERTIFICATE": wanted, "GOOGLE_API_CERTIFICATE_CONFIG": str(config)}
+    token = cloud.token(FLAG, variables={**cloud.write(service_account()), **more})
+    assert cloud.google.principal(token) == TARGET
 
 
 def test_the_impersonation_of_an_external_account_file_survives_the_change_of_scopes(
