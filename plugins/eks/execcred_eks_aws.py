@@ -113,11 +113,15 @@ class Account:
         """Return the name of the cluster whose endpoint is `server`; raises also ExecCredError("cluster-unknown")."""
         from urllib.parse import urlsplit
 
-        if not server:
-            raise BadRequest("server-unknown", "--discover needs the server", "set provideClusterInfo: true")
+        from execcred._urls import parse_url
+
+        try:
+            host, count = parse_url(server).host, 0
+        except ValueError:  # no host would be that of a cluster without an endpoint yet
+            what = "--discover needs the server" + (", and the client's is no URL" if server else "")
+            raise BadRequest("server-unknown", what, "set provideClusterInfo: true, and the cluster's server") from None
         with self._step(f"looking for the cluster of this server in {region}"):
             client = self._client("eks", region, keys)
-            host, count = urlsplit(server).hostname, 0
             for page in client.get_paginator("list_clusters").paginate():
                 for name in page["clusters"]:
                     count += 1

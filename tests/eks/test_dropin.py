@@ -206,6 +206,9 @@ def test_the_right_one_of_several_clusters_is_found(cloud: Cloud, tmp_path: Path
     assert "none of the 3 clusters in eu-west-1" in result.err
     without = run(variables, "--discover", "--region", "eu-west-1")
     assert (without.code, without.status) == ("server-unknown", 2)
+    for server in ("demo", "https://", "https://[::1"):  # no host, as the cluster has that is still being created
+        odd = run({**variables, "KUBERNETES_EXEC_INFO": exec_info(server)}, "--discover", "--region", "eu-west-1")
+        assert (odd.code, odd.status) == ("server-unknown", 2)
 
 
 def test_a_refused_discovery_names_the_grant(cloud: Cloud, tmp_path: Path) -> None:
