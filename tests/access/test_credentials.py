@@ -196,7 +196,7 @@ def test_the_credential_that_was_not_asked_for_longest_goes_when_there_are_too_m
 # --- interruption ---
 
 INTERRUPTED = """
-import signal, sys, threading, time
+import os, signal, sys, threading, time
 from execcred.access import Cluster, ExecSpec
 from execcred.access._credentials import Credentials
 
@@ -207,7 +207,7 @@ def wait():
     try:
         shared.get()
     except Exception as error:
-        print(type(error).__name__, error.code)
+        os.write(1, f"{type(error).__name__} {error.code}\\n".encode())  # at once: both threads speak
 
 thread = threading.Thread(target=wait)
 thread.start()
@@ -216,7 +216,7 @@ signal.setitimer(signal.ITIMER_REAL, 1.5)
 try:
     shared.get()
 except KeyboardInterrupt:
-    print("interrupted")
+    os.write(1, b"interrupted\\n")
 thread.join()
 """
 

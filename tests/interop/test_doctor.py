@@ -62,7 +62,8 @@ def test_a_whole_chain_is_found_in_order(admin: Admin) -> None:
     steps = admin.profile("spoke-1")
     assert (admin.status, codes(steps)) == (0, {})
     assert steps["accepted"]["details"] == {"user": "member", "groups": ["fleet", "system:authenticated"]}
-    assert steps["permissions"]["details"] == {"complete": True, "rules": 1}
+    assert steps["permissions"]["details"]["complete"]
+    assert steps["permissions"]["details"]["rules"] >= 1  # other tests grant the same user more
     assert abs(steps["expiry"]["details"]["clockSkewSeconds"]) < 30
     assert admin.reader.spoke.member not in json.dumps(steps)
 

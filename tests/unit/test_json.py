@@ -5,14 +5,17 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+import execcred
 from execcred._json import loads, quoted
 
+ROOT = str(Path(execcred.__file__).parent.parent)
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
     lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=5), inner, max_size=4),
@@ -66,8 +69,9 @@ def test_a_string_is_quoted_as_json(text: str) -> None:
 @pytest.mark.parametrize("blocked", ["None", "'_json'"])
 def test_an_interpreter_without_its_own_scanner_uses_the_package(blocked: str) -> None:
     code = (
-        f"import sys; sys.modules[{blocked}] = None; from execcred._json import loads, quoted;"
+        f"import sys; sys.path.append({ROOT!r}); sys.modules[{blocked}] = None;"
+        "from execcred._json import loads, quoted;"
         "print(loads('{\"a\": [1]}'), quoted('é'), 'json' in sys.modules)"
     )
-    done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
+    done = subprocess.run([sys.executable, "-I", "-S", "-c", code], check=True, capture_output=True, text=True)
     assert done.stdout == f"{{'a': [1]}} \"\\u00e9\" {blocked != 'None'}\n"
