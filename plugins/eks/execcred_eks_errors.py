@@ -55,7 +55,7 @@ EXCEPTIONS: dict[str, Row] = {
     "SSLError": (
         ExecCredError,
         "aws-tls",
-        "{host} shows a certificate that is not trusted, CA certificates are {bundle}",
+        "{host} shows a certificate that is not trusted by {bundle}",
         "behind a proxy that inspects TLS, set AWS_CA_BUNDLE to a file with its CA",
     ),
     "ConnectionError": UNREACHABLE,
@@ -183,7 +183,7 @@ def _refusal(code: str, status: int, fields: dict[str, str]) -> Row:
 def _fields(error: BaseException | None, profile: str, host: str) -> dict[str, str]:
     """Return what the texts may name: settings, files and hosts, never a message."""
     known: dict[str, Any] = getattr(error, "kwargs", {})
-    bundle = next((f"those of {name}" for name in CA_VARIABLES if os.environ.get(name)), "the built-in ones")
+    bundle = next((f"{name}={os.environ[name]}" for name in CA_VARIABLES if os.environ.get(name)), "")
     return {
         "name": str(known.get("profile", "")),
         "path": str(known.get("path") or getattr(error, "filename", None) or "a file"),
@@ -191,7 +191,7 @@ def _fields(error: BaseException | None, profile: str, host: str) -> dict[str, s
         "reason": getattr(error, "strerror", None) or "cannot be read",
         "operation": str(getattr(error, "operation_name", "")),
         "profile": f" --profile {profile or os.environ.get('AWS_PROFILE', '')}".removesuffix(" --profile "),
-        "bundle": bundle,
+        "bundle": bundle or "the built-in CA certificates",
         "uid": str(os.geteuid()),
         "code": "",
     }

@@ -305,14 +305,14 @@ def test_the_ca_of_an_inspecting_proxy_comes_from_any_of_three_variables(tmp_pat
     with Cloud(context) as cloud:
         unknown = run(sts(cloud, tmp_path, **STATIC), *ASSUME)
         assert (unknown.code, unknown.status) == ("aws-tls", 1)
-        assert "not trusted, CA certificates are the built-in ones" in unknown.err
+        assert "not trusted by the built-in CA certificates" in unknown.err
         assert "AWS_CA_BUNDLE" in unknown.err
         for name in ("AWS_CA_BUNDLE", "REQUESTS_CA_BUNDLE", "SSL_CERT_FILE"):
             signed_by(run(sts(cloud, tmp_path, **STATIC, **{name: str(bundle)}), *ASSUME), "ASIAtarget")
         other = tmp_path / "other.pem"
         trustme.CA().cert_pem.write_to_path(str(other))
         wrong = run(sts(cloud, tmp_path, **STATIC, AWS_CA_BUNDLE=str(other)), *ASSUME)
-        assert "CA certificates are those of AWS_CA_BUNDLE" in wrong.err
+        assert f"not trusted by AWS_CA_BUNDLE={other}" in wrong.err
 
 
 @pytest.mark.parametrize(
