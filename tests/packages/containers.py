@@ -7,6 +7,7 @@ import os
 import shutil
 import subprocess
 import tarfile
+import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -37,7 +38,8 @@ class Podman:
             absent("podman and runc, as root, are needed")
         self.folder = folder
         self.loaded: set[str] = set()
-        self.command = ["podman", "--runtime", "runc", "--root", f"{folder}/root", "--runroot", f"{folder}/run"]
+        self.state = tempfile.mkdtemp(dir="/tmp")  # podman takes 50 characters at most
+        self.command = ["podman", "--runtime", "runc", "--root", f"{folder}/root", "--runroot", self.state]
 
     def __call__(self, *words: str | Path) -> Result:
         return run([*self.command, *words], {**PATHS, "HOME": "/nonexistent"}, timeout=300)
@@ -73,9 +75,10 @@ class Podman:
         self("rm", "--all", "--force")
         self("image", "unmount", "--all", "--force")
         lines = Path("/proc/self/mounts").read_text().splitlines()
-        points = [line.split()[1] for line in lines if line.split()[1].startswith(f"{self.folder}/")]
+        points = [line.split()[1] for line in lines if line.split()[1].startswith((f"{self.folder}/", self.state))]
         for point in sorted(points, reverse=True):
             subprocess.run(["umount", "--lazy", point], check=False)
+        shutil.rmtree(self.state, ignore_errors=True)
 
 
 def consume(
