@@ -92,6 +92,7 @@ def starts(commands: dict[str, list[str]]) -> dict[str, float]:
 def measured(folder: Path) -> dict[str, Figures]:
     """Return the figures of every form, from dist/ and .venv/; images are unpacked into `folder`."""
     from image import unpack
+    from rows import zipapp_command
 
     dist, python = ROOT / "dist", os.path.realpath(sys.executable)
     zipapps = {name: one(dist, f"{name}-plugin*.pyz") for name in (*READERS, *CLOUDS)}
@@ -99,7 +100,7 @@ def measured(folder: Path) -> dict[str, Figures]:
     return {
         "zipapp": Figures(
             {name: path.stat().st_size / 1e6 for name, path in zipapps.items()},
-            starts({name: [python, "-I", "-S", str(path)] for name, path in zipapps.items()}),
+            starts({name: zipapp_command(python, path) for name, path in zipapps.items()}),
         ),
         "image": Figures(sizes, starts({name: [str(folder / name / "bin" / f"{name}-plugin")] for name in sizes})),
         "pip": Figures({}, starts({name: [str(ROOT / ".venv/bin" / f"{name}-plugin")] for name in zipapps})),

@@ -40,6 +40,13 @@ class Row(NamedTuple):
     runs: int = 0  # of this row, if not as many as of all
 
 
+def zipapp_command(python: str, path: Path) -> list[str]:
+    """Return how a zipapp starts: what its first line says, with the Python to measure."""
+    with path.open("rb") as archive:
+        words = shlex.split(archive.readline().decode())  # #!/usr/bin/env -S python3 …
+    return [python, *words[3:], str(path)]
+
+
 class World:
     """Stand-in servers and files that both sides of a row use."""
 
@@ -66,13 +73,11 @@ class World:
         self.hub.close()
 
     def plugin(self, name: str) -> list[str]:
-        """Return the command of a zipapp: what its first line says, with the Python to measure."""
+        """Return the command of a zipapp."""
         found = sorted((self.root / "dist").glob(f"{name}-plugin*.pyz"))
         if not found:
             raise SystemExit(f"dist/{name}-plugin*.pyz is missing: make zipapps")
-        with found[0].open("rb") as archive:
-            words = shlex.split(archive.readline().decode())  # #!/usr/bin/env -S python3 …
-        return [self.python, *words[3:], str(found[0])]
+        return zipapp_command(self.python, found[0])
 
     def go(self, name: str) -> str | None:
         """Return the path of a peer, None when it could not be built."""
