@@ -208,13 +208,18 @@ def test_a_client_certificate_is_used_without_a_file_on_disk(tmp_path: Path, cou
     assert str(configuration.cert_file).startswith("/proc/self/fd/")
 
 
+def bob_follows(api: client.ApiClient, counted: Counted, spoke: Spoke) -> None:
+    """Use alice's certificate until bob's has taken its place; from then on the spoke refuses hers."""
+    counted.says(**certificate(spoke, "bob"))
+    until("the second run", lambda: nodes(api) and counted.runs == 2)
+    spoke.gone.add("alice")
+
+
 def test_a_certificate_is_renewed_at_its_end_on_new_connections(tmp_path: Path, counted: Counted, spoke: Spoke) -> None:
     counted.says(**certificate(spoke, "alice"), expirationTimestamp=stamp(seconds=10))
     with client.ApiClient(configure(tmp_path, counted, spoke)) as api:
         nodes(api)
-        counted.says(**certificate(spoke, "bob"))
-        until("the second run", lambda: nodes(api) and counted.runs == 2)
-        spoke.gone.add("alice")
+        bob_follows(api, counted, spoke)
         assert nodes(api) == nodes(api) == ["node-1"]
     assert spoke.answers[-3:] == [("", 401), ("bob", 200), ("bob", 200)]
     assert counted.runs == 2
@@ -241,9 +246,7 @@ def test_no_connection_with_an_old_certificate_stays_in_the_pool(
     counted.says(**certificate(spoke, "alice"), expirationTimestamp=stamp(seconds=10))
     with client.ApiClient(configure(tmp_path, counted, spoke)) as api, ThreadPoolExecutor(8) as pool:
         list(pool.map(lambda _: nodes(api), range(64)))
-        counted.says(**certificate(spoke, "bob"))
-        until("the second run", lambda: nodes(api) and counted.runs == 2)
-        spoke.gone.add("alice")
+        bob_follows(api, counted, spoke)
         assert nodes(api) == ["node-1"]
         seen = len(spoke.requests)
         assert list(pool.map(lambda _: nodes(api), range(64))) == [["node-1"]] * 64
@@ -255,9 +258,7 @@ def test_a_body_is_sent_again_with_the_new_certificate(tmp_path: Path, counted: 
     counted.says(**certificate(spoke, "alice"), expirationTimestamp=stamp(seconds=10))
     with client.ApiClient(configure(tmp_path, counted, spoke)) as api:
         nodes(api)
-        counted.says(**certificate(spoke, "bob"))
-        until("the second run", lambda: nodes(api) and counted.runs == 2)
-        spoke.gone.add("alice")
+        bob_follows(api, counted, spoke)
         review: Any = client.AuthenticationV1Api(api).create_self_subject_review(client.V1SelfSubjectReview())
     assert review.status.user_info.username == "bob"
 

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from execcred._errors import ExecCredError, TryAgain, printable
 from execcred._protocol import base64url, claimed_time, jwt_claims, rfc3339, token_end
-from execcred._x509 import leaf_fields
+from execcred._x509 import leaf_end, leaf_fields
 
 from ._diagnosis import Problem, Seen, problem
 from ._entries import mapping
@@ -216,9 +216,7 @@ def expiry(case: Case) -> Seen:
     now, credential = time.time(), case.credential
     ends = [token_end(credential.token)] if credential.token else []
     if credential.certificate:
-        from ssl import cert_time_to_seconds
-
-        ends.append(float(cert_time_to_seconds(leaf_fields(credential.certificate)["notAfter"])))
+        ends.append(leaf_end(credential.certificate, credential.key, now))
     known = [end for end in (*ends, credential.expires) if end is not None]
     end, again = min(known) if known else None, credential.expires
     true_end = min([each for each in ends if each is not None], default=end)
