@@ -25,69 +25,53 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 PROFILES = {"group": "multicluster.x-k8s.io", "version": "v1alpha1", "plural": "clusterprofiles"}
-RESYNC = 300  # seconds
-
-
-def arguments() -> argparse.Namespace:
-    """Return the command line."""
-    parser = argparse.ArgumentParser(description="List the nodes of every ready cluster.")
-    parser.add_argument("--clusterprofile-provider-file", default="clusterprofile-provider-file.json")
-    parser.add_argument("--namespace", default="default", help="namespace of the ClusterProfiles")
-    parser.add_argument("--metrics-port", type=int, help="serve Prometheus metrics there")
-    parser.add_argument("--metrics-address", default="127.0.0.1")
-    return parser.parse_args()
-
-
-def load_hub() -> None:
-    """Make the hub the client's default."""
-    if os.environ.get("KUBERNETES_SERVICE_HOST") and not os.environ.get("KUBECONFIG"):
-        config.load_incluster_config()
-    else:
-        config.load_kube_config()
+BEGIN = {"resource_version": "0", "timeout_seconds": 300}  # what the hub has at hand, then what is new; then again
 
 
 def events(namespace: str) -> Iterator[dict[str, Any]]:
     """Yield what becomes of ClusterProfiles, for ever; all that are there come again now and then."""
     profiles = client.CustomObjectsApi().list_namespaced_custom_object
-    begin = {"resource_version": "0", "timeout_seconds": RESYNC}  # at what the hub has at hand, then what is new
     while True:
         try:
-            yield from watch.Watch().stream(profiles, namespace=namespace, **PROFILES, **begin)
+            yield from watch.Watch().stream(profiles, namespace=namespace, **PROFILES, **BEGIN)
         except (client.ApiException, HTTPError) as error:
             print(f"the hub: {error}", file=sys.stderr)
             time.sleep(1)
 
 
-def nodes(profile: dict[str, Any], providers: ProviderFile, observe: Any) -> list[str]:
-    """Return the names of a cluster's nodes."""
-    with client.ApiClient(build_configuration(profile, providers, observe=observe)) as api:
-        listing: Any = client.CoreV1Api(api).list_node(_request_timeout=10)
-    return [each.metadata.name for each in listing.items]
-
-
-def reconcile(profile: dict[str, Any], providers: ProviderFile, observe: Any) -> str:
-    """Return a line about one cluster: its nodes, or why they are not to be had."""
+def nodes(profile: dict[str, Any], providers: ProviderFile, observe: Any) -> str:
+    """Return the names of a cluster's nodes, or why they are not to be had."""
     try:
         if not is_ready(profile):
             return "not ready: ControlPlaneHealthy is not True"
-        return ", ".join(nodes(profile, providers, observe)) or "no nodes"
+        with client.ApiClient(build_configuration(profile, providers, observe=observe)) as api:
+            listing: Any = client.CoreV1Api(api).list_node(_request_timeout=10)
     except ExecCredError as error:
         return f"error: {error} [{error.code}]; hint: {error.hint}"
     except (client.ApiException, HTTPError) as error:
         return f"error: {getattr(error, 'reason', None) or error}"
+    return ", ".join([each.metadata.name for each in listing.items]) or "no nodes"
 
 
 def main() -> None:
     """Say of each cluster what is new."""
-    options = arguments()
+    parser = argparse.ArgumentParser(description="List the nodes of every ready cluster.")
+    parser.add_argument("--clusterprofile-provider-file", default="clusterprofile-provider-file.json")
+    parser.add_argument("--namespace", default="default", help="namespace of the ClusterProfiles")
+    parser.add_argument("--metrics-port", type=int, help="serve Prometheus metrics there")
+    parser.add_argument("--metrics-address", default="127.0.0.1")
+    options = parser.parse_args()
     providers = ProviderFile.load(options.clusterprofile_provider_file)
-    load_hub()
-    observe = prometheus_hook() if options.metrics_port else None
+    if os.environ.get("KUBERNETES_SERVICE_HOST") and not os.environ.get("KUBECONFIG"):
+        config.load_incluster_config()
+    else:
+        config.load_kube_config()
+    observe = prometheus_hook()
     if options.metrics_port:
         start_http_server(options.metrics_port, options.metrics_address)
     for event in events(options.namespace):
         profile = event["object"]
-        line = "gone" if event["type"] == "DELETED" else reconcile(profile, providers, observe)
+        line = "gone" if event["type"] == "DELETED" else nodes(profile, providers, observe)
         print(f"{profile['metadata']['name']}: {line}", flush=True)
 
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from execcred import Plugin
 
 ROOT = Path(__file__).resolve().parents[2]
-FOLDERS = ("bench", "common", "demo", "docs", "images", "plugins", "provider-configs", "tests")
+FOLDERS = ("bench", "common", "demo", "docs", "examples", "images", "plugins", "provider-configs", "tests")
 PAGES = sorted([*ROOT.glob("*.md"), *(page for folder in FOLDERS for page in (ROOT / folder).rglob("*.md"))])
 MANUALS = sorted((ROOT / "plugins").glob("*/README.md"))
 FENCED = re.compile(r"^```(\w*)\n(.*?)^```", re.MULTILINE | re.DOTALL)
