@@ -10,7 +10,7 @@ eg eks-plugin --timeout=30s --cluster-name=spoke-1
 config-invalid: A key of the ClusterProfile's exec extension has the wrong JSON type, or a bad value.
 -> Correct the extension client.authentication.k8s.io/exec of the access provider; texts need quotes.
 eg {"clusterName": "5"} instead of {"clusterName": 5}
-profile-refused: The ClusterProfile sets something that only the admin may: identity, namespace, file, endpoint.
+profile-refused: The ClusterProfile sets something that only the admin may: identity, namespace, file, endpoint, code.
 -> Set it by the flag that the hint names, or open it with the --allow-… flag that the hint names.
 eg "args": ["--allow-namespace=team-a"]
 exec-info-invalid: KUBERNETES_EXEC_INFO is not an ExecCredential object, or a field of it has the wrong type.

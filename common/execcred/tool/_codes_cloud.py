@@ -1,7 +1,7 @@
 """Codes of the cloud plugins eks, gke and aks: `code: cause`, `-> remedy`, `eg example`."""
 
 CLOUD_CODES = """
-throttled: The cloud's token service answered 429, or told to wait longer than the deadline.
+throttled: The cloud's token service answered 429 (Entra ID: AADSTS50196), or told to wait beyond the deadline.
 -> Try again later; share one token between clusters with --cache-dir.
 eg "args": ["--cache-dir=/cache"] with an emptyDir of medium Memory at /cache
 tls-untrusted: The certificate of the cloud's endpoint is not trusted, mostly as a proxy inspects TLS.
@@ -22,7 +22,7 @@ eg REQUESTS_CA_BUNDLE=/etc/ssl/corporate.pem
 ca-invalid: The file of CA certificates that a variable names is no PEM file of certificates.
 -> Name a PEM file with all CAs that are needed, the public ones included.
 eg SSL_CERT_FILE=/etc/ssl/corporate.pem
-clock-wrong: This machine's clock is minutes off, and clouds refuse what it signs or dates.
+clock-wrong: This machine's clock is minutes off (the error tells how many), and clouds refuse what it signs.
 -> Set the clock (NTP); in containers, the node's.
 eg timedatectl status
 file-unreadable: A file that a setting or variable names cannot be read; the error tells path and reason.
@@ -31,7 +31,7 @@ eg securityContext: {fsGroup: 65532}
 answer-invalid: What answered, or the command-line tool that was run, gave something else than a token.
 -> Check host, proxy and credential file; run the tool by hand.
 eg az account get-access-token --scope 6dae42f8-4368-4678-94ff-3960e28e3630/.default
-login-expired: A person's sign-in is over or revoked.
+login-expired: A person's sign-in is over or revoked, wants more (MFA, consent), or nobody came in time.
 -> Sign in again with the command in the hint; controllers should use workload identity instead.
 eg gcloud auth application-default login
 credentials-none: No source of the cloud's SDK has credentials; the error lists those that were looked at.
@@ -70,7 +70,7 @@ eg AWS_CREDENTIAL_EXPIRATION=2026-01-31T12:00:00Z
 credentials-expired: The AWS credentials are over.
 -> Renew them at their source.
 eg aws sso login --profile prod
-token-too-long: The token is longer than EKS takes: the session token of the credentials is too long.
+token-too-long: The token is longer than EKS takes (4,096 bytes): the credentials' session token is too long.
 -> Use a role session with fewer or shorter session tags and policies.
 eg aws sts assume-role without --tags
 aws-unreachable: An AWS endpoint cannot be reached; the error names the host.
@@ -190,7 +190,7 @@ eg curl -v https://login.microsoftonline.com/
 access-blocked: Conditional Access, a missing assignment or a disabled account blocks the sign-in.
 -> Ask the tenant's administrator to look into the sign-in log.
 eg Entra admin center, Monitoring, Sign-in logs
-assertion-expired: Entra ID says that the signed assertion is over, or not valid yet.
+assertion-expired: Entra ID says that the signed assertion is over, or not valid yet (AADSTS700024).
 -> Correct this machine's clock; see that the federated token file is renewed.
 eg timedatectl status
 authority-invalid: --authority-host is no https URL.
@@ -202,16 +202,16 @@ eg aks-plugin --login=devicecode --client-id=80faf920-1908-4b52-b5ef-a8e7bedfc67
 client-certificate-invalid: The client certificate file cannot be used; the error tells why.
 -> Name a PEM or PFX file with certificate and RSA key, and its password by variable.
 eg openssl pkcs12 -in spn.pfx -info -noout
-client-certificate-refused: The Entra application does not know this certificate.
+client-certificate-refused: The Entra application does not know this certificate (AADSTS700027).
 -> Upload it to the application, or set --send-certificate-chain for trust by subject name and issuer.
 eg az ad app credential list --id CLIENT_ID --cert
-client-secret-wrong: The client secret is another one's; often its id was given instead of its value.
+client-secret-wrong: The client secret is another one's (AADSTS7000215); often its id was given instead of its value.
 -> Give the value.
 eg az ad app credential reset --id CLIENT_ID
-client-secret-expired: The client secret has expired.
+client-secret-expired: The client secret has expired (AADSTS7000222).
 -> Make a new one, or better: use workload identity.
 eg az ad app credential reset --id CLIENT_ID
-client-unknown: The tenant has no such application.
+client-unknown: The tenant has no such application (AADSTS700016).
 -> Check client id and tenant id, and where they come from.
 eg az ad sp show --id CLIENT_ID
 entra-refused: Entra ID refused; the error has its AADSTS code.
@@ -220,7 +220,7 @@ eg https://login.microsoftonline.com/error?code=50011
 environment-unknown: No such Azure cloud.
 -> Use AzurePublicCloud, AzureUSGovernmentCloud or AzureChinaCloud; for another set --authority-host.
 eg --environment=AzureUSGovernmentCloud
-federated-credential-mismatch: No federated credential of the Entra application fits the token of the pod.
+federated-credential-mismatch: No federated credential of the application fits the token (AADSTS70021, 700211-700213).
 -> Add one with issuer, subject and audience that the hint names.
 eg az identity federated-credential create --identity-name fleet --issuer URL --subject system:serviceaccount:NS:SA
 federated-token-invalid: The federated token file holds no token.
@@ -250,10 +250,10 @@ eg aks-plugin --login=azurecli --log-level=debug
 server-error: Entra ID or a metadata endpoint has a passing fault.
 -> Try again.
 eg kubectl get nodes
-server-id-unknown: The tenant has no application with this server id.
+server-id-unknown: The tenant has no application with this server id (AADSTS500011).
 -> Leave --server-id out for AKS.
 eg aks-plugin --login=workloadidentity
-settings-conflict: Two settings are given of which only one may be.
+settings-conflict: Two identities, or secret and certificate, are given where only one may be.
 -> Unset one, or give the one that shall count as a flag.
 eg env -u AZURE_CLIENT_SECRET aks-plugin --login=spn --client-certificate=/etc/spn/spn.pem
 settings-missing: The login mode lacks settings; the error names all of them.
@@ -262,7 +262,7 @@ eg aks-plugin --login=spn --client-id=… --tenant-id=… with AZURE_CLIENT_SECR
 tenant-invalid: What is given is neither id nor domain of a tenant.
 -> Write the tenant's id, or a domain such as contoso.onmicrosoft.com.
 eg --tenant-id=contoso.onmicrosoft.com
-tenant-unknown: Entra ID has no such tenant.
+tenant-unknown: Entra ID has no such tenant (AADSTS90002).
 -> Check the tenant id, and that it is in this --environment.
 eg az account show --query tenantId
 tool-missing: az or azd is not in PATH.
@@ -274,7 +274,7 @@ eg az account clear
 tool-failed: az or azd failed.
 -> Run the command in the hint to see its message.
 eg az account get-access-token --scope 6dae42f8-4368-4678-94ff-3960e28e3630/.default
-unsupported: A flag of kubelogin's that this plugin does not support; the hint tells why.
+unsupported: A flag of kubelogin's for legacy, password or proof-of-possession login; the hint tells why.
 -> Use another login mode, or kubelogin for proof-of-possession tokens.
 eg --login=spn instead of --login=ropc
 """
