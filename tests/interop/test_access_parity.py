@@ -14,7 +14,7 @@ import pytest
 
 from access.support import ARGS, CA, ENVS, EXEC, SERVER, V1, V1BETA1, Json, access, load, plugin, profile, provider
 from execcred import ExecCredError
-from execcred.access import run_plugin, select
+from execcred.access import build_configuration, run_plugin, select
 from interop.cluster import b64
 from interop.fleet import GO_BIN
 from needs import absent
@@ -192,7 +192,8 @@ def ours(entries: list[Json], profiles: list[Json], folder: Path) -> list[Any]:
     found: list[Any] = []
     for each in profiles:
         try:
-            spec = select(each, load(folder, *entries))
+            providers = load(folder, *entries)
+            spec, configuration = select(each, providers), build_configuration(each, providers)
         except ExecCredError:
             found.append("refused")
             continue
@@ -200,9 +201,9 @@ def ours(entries: list[Json], profiles: list[Json], folder: Path) -> list[Any]:
         found.append(
             {
                 "server": cluster.server,
-                "ca": cluster.ca_data,
-                "tls-server-name": cluster.tls_server_name,
-                "insecure": cluster.insecure_skip_tls_verify,
+                "ca": b64(configuration.ca_cert_data or ""),
+                "tls-server-name": configuration.tls_server_name or "",
+                "insecure": not configuration.verify_ssl,
                 "disable-compression": cluster.disable_compression,
                 "proxy": cluster.proxy_url,
                 "apiVersion": spec.api_version,
