@@ -14,6 +14,7 @@ import shutil
 import tarfile
 import urllib.parse
 import urllib.request
+from http.client import HTTPException
 from pathlib import Path
 from typing import NamedTuple
 
@@ -89,7 +90,7 @@ def _download(package: Package) -> bytes:
             with urllib.request.urlopen(f"{mirror}/{urllib.parse.quote(package.path)}", timeout=60) as answer:
                 content: bytes = answer.read(package.size + 1)
                 return content
-        except OSError as error:
+        except (OSError, HTTPException, ValueError) as error:  # the latter two: not a mirror's address
             problems.append(f"  {mirror}: {error}")
     tried = "\n".join(problems) or "  no mirror: neither apt nor DEBIAN_MIRRORS names one"
     return fail(
