@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import json
+import random
 import subprocess
 import sys
 import time
@@ -16,7 +17,7 @@ from kubernetes import client
 from urllib3 import HTTPResponse
 
 from access.support import EXEC, Counted, Json, access, load, profile, provider, refused, stamp
-from execcred.access import build_configuration
+from execcred.access import ProviderFile, build_configuration
 from execcred.access._configuration import PATIENCE, PairFile
 from execcred.access._credentials import PAUSE
 from execcred.conformance.fakes.faults import FAULTS, FaultyServer
@@ -287,6 +288,33 @@ def test_many_threads_write_one_pair_at_a_time() -> None:
 
 
 # --- the cluster's fields ---
+
+
+def test_a_hundred_profiles_built_in_any_order_and_in_threads_are_as_each_alone(tmp_path: Path) -> None:
+    authorities = [b64(Authority().pem) for _ in range(2)]
+    profiles = [
+        profile(
+            access(
+                server=f"https://c{n}.example",
+                certificate_authority_data=authorities[n % 2],
+                tls_server_name=f"name-{n}" if n % 3 else None,
+                proxy_url=f"http://proxy-{n}:1" if n % 5 else None,
+            ),
+            name=f"c{n}",
+        )
+        for n in range(100)
+    ]
+
+    def built(number: int, providers: ProviderFile) -> tuple[Any, ...]:
+        each: Any = build_configuration(profiles[number], providers)
+        spec = each.retries._credentials.spec  # what will be run
+        return each.host, each.ca_cert_data, each.tls_server_name, each.verify_ssl, each.proxy, each.proxy_headers, spec
+
+    alone = [built(number, load(tmp_path, provider())) for number in range(100)]
+    order = random.Random(5).sample(range(100), 100)
+    with ThreadPoolExecutor(16) as pool:
+        together = list(pool.map(built, order, [load(tmp_path, provider())] * 100))
+    assert together == [alone[number] for number in order]
 
 
 def test_a_server_of_another_authority_is_not_trusted(tmp_path: Path, counted: Counted, spoke: Spoke) -> None:
