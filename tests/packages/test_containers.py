@@ -101,14 +101,15 @@ def test_it_gets_one_from_what_an_init_container_installed(
         assert consume(podman, conf, providers, here.profile, options).get("user") == here.user
 
 
+@pytest.mark.parametrize("where", ["/odd path/ünï", "/-a=b/%2e\\'*?/bin"])
 @pytest.mark.parametrize("plugin", PLUGINS)
 def test_an_image_volume_works_at_an_odd_path(
-    plugin: str, podman: Podman, conf: Path, request: pytest.FixtureRequest
+    plugin: str, where: str, podman: Podman, conf: Path, request: pytest.FixtureRequest
 ) -> None:
     providers = providers_of(f"{plugin}/generic.json")
-    providers[0]["execConfig"]["command"] = f"/odd path/ünï/bin/{plugin}-plugin"
+    providers[0]["execConfig"]["command"] = f"{where}/bin/{plugin}-plugin"
     with pod(plugin, conf, request.getfixturevalue("reader") if plugin in READERS else None) as here:
-        options = [*here.options, *podman.mounted(plugin, "/odd path/ünï")]
+        options = [*here.options, *podman.mounted(plugin, where)]
         assert consume(podman, conf, providers, here.profile, options).get("user") == here.user
 
 

@@ -7,6 +7,7 @@ import hashlib
 import json
 import os
 import shutil
+import ssl
 import stat
 import subprocess
 import sys
@@ -133,6 +134,13 @@ def without_tags(names: set[str]) -> set[str]:
 def test_no_extension_module_was_lost_on_one_architecture(plugin: str) -> None:
     one, other = [without_tags(set(members(plugin, architecture))) for architecture in ARCHITECTURES]
     assert {name for name in one ^ other if "/libffi-" not in name} == set()
+
+
+@pytest.mark.parametrize(("plugin", "architecture"), BOTH)
+def test_the_ca_bundle_is_one_that_openssl_reads(plugin: str, architecture: str) -> None:
+    text = layer_texts(plugin, architecture)[f"lib/{plugin}-plugin/etc/ca-certificates.crt"].decode()
+    found = ssl.create_default_context(cadata=text).cert_store_stats()
+    assert found["x509_ca"] == found["x509"] == text.count("BEGIN CERTIFICATE") > 100
 
 
 # --- what the pruning may not break ---

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import json
 import struct
 from typing import TYPE_CHECKING
 
@@ -91,15 +93,49 @@ def test_it_starts_without_proc(tree: Path, tmp_path: Path, asking: Asking) -> N
         assert run(command, PATHS) == (0, TOKEN + "\n", "")
 
 
-def test_it_needs_nothing_of_the_container(tree: Path, tmp_path: Path, asking: Asking) -> None:
-    """The root is the image's tree with an empty /dev/null and the hub's kubeconfig: no libc, shell, /proc or /tmp."""
-    root = copied(tree, tmp_path / "root")
+def in_an_empty_root(tree: Path, folder: Path, asking: Asking) -> tuple[Path, list[str]]:
+    """Return a root that is the image's tree with an empty /dev/null and the hub's kubeconfig, and the start in it."""
+    root = copied(tree, folder / "root")
     (root / "dev").mkdir()
     (root / "dev/null").touch()
-    (root / "hub.json").write_bytes((tmp_path / "hub.json").read_bytes())
+    (root / "hub.json").write_bytes((folder / "hub.json").read_bytes())
     words = ["/hub.json" if word.endswith("hub.json") else word for word in asking]
-    command = in_namespace('exec chroot "$@"', root, f"/bin/{NAME}", *words)
+    return root, in_namespace('exec chroot "$@"', root, f"/bin/{NAME}", *words)
+
+
+def test_it_needs_nothing_of_the_container(tree: Path, tmp_path: Path, asking: Asking) -> None:
+    """No libc, shell, /proc or /tmp."""
+    _, command = in_an_empty_root(tree, tmp_path, asking)
     assert run(command, PATHS) == (0, TOKEN + "\n", "")
+
+
+CA_BUNDLES = [
+    "etc/ssl/certs/ca-certificates.crt",
+    "etc/pki/tls/certs/ca-bundle.crt",
+    "etc/ssl/ca-bundle.pem",
+    "etc/pki/ca-trust/extracted/pem/tls-ca-bundle.pem",
+    "etc/ssl/cert.pem",
+    f"lib/{NAME}/etc/ca-certificates.crt",
+]
+
+
+@pytest.mark.parametrize(
+    ("place", "variables"),
+    [*[(place, {}) for place in CA_BUNDLES], (CA_BUNDLES[-1], {"SSL_CERT_FILE": ""}), ("ca", {"SSL_CERT_FILE": "/ca"})],
+)
+def test_it_trusts_the_ca_certificates_in(
+    place: str, variables: dict[str, str], tree: Path, tmp_path: Path, asking: Asking
+) -> None:
+    """The container's, wherever they are or are said to be, else the image's; the hub's kubeconfig names none."""
+    root, command = in_an_empty_root(tree, tmp_path, asking)
+    kubeconfig = json.loads((root / "hub.json").read_text())
+    ca = base64.b64decode(kubeconfig["clusters"][0]["cluster"].pop("certificate-authority-data"))
+    (root / "hub.json").write_text(json.dumps(kubeconfig))
+    assert run(command, {**PATHS, **variables}).code == "hub-tls"
+    (root / place).unlink(missing_ok=True)
+    (root / place).parent.mkdir(parents=True, exist_ok=True)
+    (root / place).write_bytes(ca)
+    assert run(command, {**PATHS, **variables}) == (0, TOKEN + "\n", "")
 
 
 def test_alone_it_says_what_is_missing(tree: Path, tmp_path: Path) -> None:
