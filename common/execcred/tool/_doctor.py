@@ -53,12 +53,12 @@ def answer(arguments: Sequence[str], env: Env) -> tuple[str, int]:
     settings, words, help_text = parse(USAGE, TABLE, arguments)
     if help_text:
         return help_text, 0
-    by_profile = settings.text("clusterprofile") and settings.text("provider-file")
-    if words or bool(settings.text("clusterprofile")) != bool(settings.text("provider-file")):
+    profile = settings.text("clusterprofile")
+    if words or bool(profile) != bool(settings.text("provider-file")):
         hint = "give both for a ClusterProfile, none for a context; see execcred doctor --help"
         raise BadRequest("usage", "--provider-file and --clusterprofile belong together, and words to neither", hint)
     case = Case(settings, env)
-    asked = printable(settings.text("clusterprofile") if by_profile else settings.text("context"), 300)
-    case.source = f"ClusterProfile {asked}" if by_profile else f"context {asked or '(the current one)'}"
-    results = examine(case, (*(OF_PROFILE if by_profile else OF_CONTEXT), *REST))
+    asked = printable(profile or settings.text("context"), 300)
+    case.source = f"ClusterProfile {asked}" if profile else f"context {asked or '(the current one)'}"
+    results = examine(case, (*(OF_PROFILE if profile else OF_CONTEXT), *REST))
     return report(case.source, results, settings.text("output"))

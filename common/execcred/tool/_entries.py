@@ -7,7 +7,7 @@ from execcred._errors import ExecCredError, printable
 from execcred._settings import resolve
 from execcred.access._format import EXEC_FIELDS, PROVIDER_FIELDS
 
-from ._facts import SUBJECTS
+from ._facts import SUBJECTS, plugin_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -32,8 +32,7 @@ class Entry:
         self.name = str(self.provider.get("name") or "")
         self.command = config["command"] if isinstance(config.get("command"), str) else ""
         self.arguments = strings(config.get("args"))
-        file = self.command.rpartition("/")[2]
-        self.plugin = next((name for name in SUBJECTS if file.startswith(f"{name}-plugin")), "")
+        self.plugin = plugin_of(self.command)
         self.line, self.fault = self._flags()
 
     def _flags(self) -> tuple[CommandLine, str]:

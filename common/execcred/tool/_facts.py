@@ -82,6 +82,12 @@ SUBJECTS = {
 }
 
 
+def plugin_of(command: str) -> str:
+    """Return the name of this suite's plugin that a command runs, "" for another's."""
+    file = command.rpartition("/")[2]
+    return next((name for name in SUBJECTS if file.startswith(f"{name}-plugin")), "")
+
+
 class Consumer:
     """Who runs a plugin: where it mounts images (`{plugin}` is filled in), its namespace, service accounts, workloads.
 

@@ -9,7 +9,7 @@ from execcred._protocol import EXEC_EXTENSION
 from execcred.access import ExecSpec, ProviderFile, select
 
 from ._entries import extensions, mapping, rows
-from ._facts import SUBJECTS
+from ._facts import plugin_of
 from ._options import HUB, OUTPUT, option, parse
 from ._peers import find
 from ._profiles import get_all
@@ -192,10 +192,8 @@ def _entries(name: str, spec: ExecSpec, mark: dict[str, str]) -> dict[str, Row]:
 
 def _exec(spec: ExecSpec) -> Row:
     version = spec.api_version.rpartition("/")[2]
-    file = spec.command.rpartition("/")[2]
-    ours = any(file.startswith(f"{name}-plugin") for name in SUBJECTS)
     # For clients that send no exec info; in front, where no seal makes it a profile's.
-    flag = [f"--api-version={version}"] if ours and version == "v1" else []
+    flag = [f"--api-version={version}"] if plugin_of(spec.command) and version == "v1" else []
     config = {
         "apiVersion": spec.api_version,
         "command": spec.command,

@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from execcred import Env, Settings
     from execcred.http import Server
 
-CLUSTER_FIELDS = ("tls-server-name", "proxy-url", "server")
-
 
 def _fail(context: Context) -> Any:
     def fail(what: str) -> ExecCredError:
@@ -44,7 +42,9 @@ def spec_of(context: Context, env: Env) -> ExecSpec:
         raise fail("its exec config has no command")
     if texts["apiVersion"] not in VERSIONS:
         raise fail(f"apiVersion of its exec config is none of {', '.join(VERSIONS)}")
-    server, tls_name, proxy = [kubeconfig.field(cluster, name, fail) for name in ("server", *CLUSTER_FIELDS[:2])]
+    server, tls_name, proxy = [
+        kubeconfig.field(cluster, name, fail) for name in ("server", "tls-server-name", "proxy-url")
+    ]
     own = [value for _, name, value in extensions(cluster) if name == EXEC_EXTENSION]
     return ExecSpec(
         provider=context.choice.name,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from execcred._errors import ExecCredError, printable
+from execcred.access._format import API_VERSIONS, GROUP
 from execcred.kube import ask, bad_answer, refusal
 
 from ._entries import mapping
@@ -14,8 +15,6 @@ if TYPE_CHECKING:
     from execcred import Env
     from execcred.kube import Hub
 
-GROUP = "multicluster.x-k8s.io"
-VERSIONS = ("v1alpha1", "v1alpha2")
 LIMIT = 64 << 20  # bytes: a thousand ClusterProfiles with CA bundles and managed fields
 
 
@@ -66,8 +65,8 @@ def _get(hub: Hub, namespace: str, name: str, env: Env) -> dict[str, Any] | None
     from urllib.parse import quote
 
     scope = f"/namespaces/{quote(namespace, safe='')}" if namespace else ""
-    for version in VERSIONS:
-        path = f"/apis/{GROUP}/{version}{scope}/clusterprofiles"
+    for version in API_VERSIONS:
+        path = f"/apis/{version}{scope}/clusterprofiles"
         response = ask(hub, f"{path}/{quote(name, safe='')}" if name else path, env, LIMIT)
         if response.status == 404:
             continue
