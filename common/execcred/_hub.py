@@ -179,7 +179,7 @@ def connection(choice: kubeconfig.Choice, fail: Callable[[str], ExecCredError], 
 def _server(cluster: Mapping[str, Any], ca: str, fail: Any, env: Env) -> Server:
     import ssl
 
-    from ._urls import env_proxy, parse_url
+    from ._urls import env_proxy, is_host, parse_url
     from .http import Server
 
     try:
@@ -207,8 +207,8 @@ def _server(cluster: Mapping[str, Any], ca: str, fail: Any, env: Env) -> Server:
     else:
         context.load_default_certs()
     name = kubeconfig.field(cluster, "tls-server-name", fail)
-    if not name.isascii():
-        raise fail("tls-server-name is not ASCII")
+    if name and not is_host(name):
+        raise fail("tls-server-name is not a host name")
     return Server(parsed, context, name, via)
 
 

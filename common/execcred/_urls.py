@@ -35,16 +35,25 @@ def parse_url(text: str) -> Url:
         host, port = hostport, ""
     scheme = scheme.lower()
     bare = host.removeprefix("[").removesuffix("]") if host.startswith("[") else host
-    letters = "0123456789abcdefghijklmnopqrstuvwxyz.-_" + (":" if bare != host else "")
     good_port = not port or (_is_number(port) and 0 < int(port) < 65536)
     clean = text.isascii() and text.isprintable() and not set(" \\#") & set(text) and "?" not in authority
     if not separator or scheme not in ("http", "https") or not bare or not good_port or not clean:
         raise ValueError("not a URL")
-    if bare.lower().strip(letters) or host.startswith("[") != host.endswith("]"):
+    if not is_host(bare) or not host.startswith("[") == host.endswith("]") == (":" in bare):
         raise ValueError("not a host name")
     return Url(
         scheme, userinfo if at else "", bare.lower(), int(port or {"http": 80, "https": 443}[scheme]), slash + path
     )
+
+
+def is_host(text: str) -> bool:
+    """Tell whether `text` is a host name, of labels that DNS and every client take, or an address, without brackets."""
+    letters = "0123456789abcdefghijklmnopqrstuvwxyz.-_:"
+    if not text.isascii() or text.lower().strip(letters):
+        return False
+    if ":" in text:
+        return bool(_in_network(text, "::/0"))
+    return len(text) < 254 and all(0 < len(label) < 64 for label in text.removesuffix(".").split("."))
 
 
 def _is_number(text: str) -> bool:

@@ -321,7 +321,8 @@ REFUSED: dict[str, tuple[World, str]] = {
     "CA nonsense": (reads(ca="nonsense"), "certificate-authority-data is not base64 of PEM"),
     "CA damaged": (reads(ca="-----BEGIN CERTIFICATE-----\nx\n"), "certificate-authority is not a PEM certificate"),
     "CA file gone": (reads(**{"certificate-authority": "ca"}), "certificate-authority: /etc/ca: No such file"),
-    "TLS name": (reads(**{"tls-server-name": "bücher"}), "tls-server-name is not ASCII"),
+    "TLS name": (reads(**{"tls-server-name": "bücher"}), "tls-server-name is not a host name"),
+    "TLS name with empty labels": (reads(**{"tls-server-name": ".hub"}), "tls-server-name is not a host name"),
     "empty file": (World({"KUBECONFIG": "/c"}, files={"/c": b""}), "no current-context"),
     "not a kubeconfig": (World({"KUBECONFIG": "/c"}, files={"/c": b"[]"}), "it is not a mapping"),
 }

@@ -5,14 +5,16 @@ from __future__ import annotations
 import queue
 import threading
 import weakref
+from base64 import b64encode
 from contextlib import suppress
+from importlib.util import find_spec
 from typing import Any
-from urllib.parse import unquote
+from urllib.parse import unquote_to_bytes
 
 from kubernetes.client import Configuration
 from urllib3 import Retry
-from urllib3.util import make_headers
 
+from execcred._errors import ExecCredError
 from execcred._urls import parse_url
 from execcred._x509 import memory_file, memory_path
 
@@ -32,7 +34,7 @@ if TYPE_CHECKING:
     from ._profile import ExecSpec
 
 RETRIES = 3  # of broken connections: urllib3's own default
-PATIENCE = 30  # seconds that a server may make a thread wait with Retry-After
+PATIENCE = 30 / RETRIES  # seconds before each of them that a server may make a thread wait with Retry-After
 
 
 class ExecConfiguration(Configuration):
@@ -57,8 +59,7 @@ class ExecConfiguration(Configuration):
         if cluster.proxy_url:
             self.proxy = cluster.proxy_url
             self.no_proxy = ""  # as in client-go, NO_PROXY counts for proxies of the environment only
-            userinfo = parse_url("http://" + cluster.proxy_url.partition("://")[2]).userinfo
-            self.proxy_headers = make_headers(proxy_basic_auth=unquote(userinfo)) if userinfo else None
+            self.proxy_headers = _login(cluster.proxy_url)
 
     def get_api_key_with_prefix(self, identifier: str, alias: str | None = None) -> str | None:
         """Return the Authorization header's value, None for a client certificate."""
@@ -91,6 +92,19 @@ class ExecConfiguration(Configuration):
     @key_file.setter
     def key_file(self, value: str | None) -> None:
         """Take no other file."""
+
+
+def _login(proxy: str) -> dict[str, str] | None:
+    """Return what a proxy is shown for user and password in its URL, None without them.
+
+    Raises ExecCredError("library-missing") for a proxy that only PySocks could reach.
+    """
+    scheme, _, rest = proxy.partition("://")
+    if scheme.lower().startswith("socks") and not find_spec("socks"):
+        hint = "install PySocks beside the controller, or give the ClusterProfile a proxy-url of http or https"
+        raise ExecCredError("library-missing", f"PySocks, which a proxy-url of {scheme} needs, is not installed", hint)
+    userinfo = parse_url(f"http://{rest}").userinfo
+    return {"proxy-authorization": f"Basic {b64encode(unquote_to_bytes(userinfo)).decode()}"} if userinfo else None
 
 
 class PairFile:

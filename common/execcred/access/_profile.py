@@ -9,7 +9,7 @@ import json
 from dataclasses import dataclass, field
 
 from execcred._errors import ExecCredError, printable
-from execcred._urls import parse_url
+from execcred._urls import is_host, parse_url
 
 from ._format import (
     API_VERSIONS,
@@ -219,9 +219,12 @@ def _cluster(fields: Fields) -> Cluster:
         raise fields.fail("insecure-skip-tls-verify", "and certificate-authority-data exclude each other")
     if fields.text("certificate-authority") and not ca_data:
         raise fields.fail("certificate-authority", "is a file, which a profile cannot have here; embed its data")
+    tls_name = fields.text("tls-server-name")
+    if tls_name and not is_host(tls_name):
+        raise fields.fail("tls-server-name", "is not a host name")
     return Cluster(
         server=_url(fields, "server", ("https",)),
-        tls_server_name=fields.text("tls-server-name"),
+        tls_server_name=tls_name,
         insecure_skip_tls_verify=insecure,
         ca_data=ca_data,
         proxy_url=_url(fields, "proxy-url", ("http", "https", "socks5")) if fields.get("proxy-url") else "",
