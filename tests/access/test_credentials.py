@@ -230,6 +230,35 @@ def test_who_waits_for_a_run_that_is_interrupted_is_told_so(tmp_path: Path) -> N
     until("the plugin is gone", lambda: not Path(f"/proc/{pid}").exists())
 
 
+FORKED = """
+import os, signal, sys, threading, time
+from execcred.access import Cluster, ExecSpec
+from execcred.access._credentials import shared_credentials
+
+spec = ExecSpec("p", "client.authentication.k8s.io/v1", sys.argv[1], Cluster("https://x"))
+thread = threading.Thread(target=lambda: shared_credentials(spec, 60, None).get())
+thread.start()
+while not os.path.exists(sys.argv[2]):
+    time.sleep(0.01)
+child = os.fork()
+if not child:
+    signal.alarm(60)
+    os.write(1, shared_credentials(spec, 60, None).get().token.encode())
+    os._exit(0)
+os.waitpid(child, 0)
+thread.join()
+"""
+
+
+def test_a_forked_child_waits_for_no_thread_of_its_parent(tmp_path: Path) -> None:
+    begun = tmp_path / "begun"
+    counted = Counted(tmp_path, f"touch {begun}", "sleep 1")
+    counted.says(token="one")
+    command = [sys.executable, "-W", "ignore", "-c", FORKED, counted.command, str(begun)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=90, check=False)
+    assert [done.stdout, counted.runs] == ["one", 2], done.stderr
+
+
 # --- metrics ---
 
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import logging
+import os
 import threading
 import time
+import weakref
 from collections import OrderedDict
 from concurrent.futures import Future
 
@@ -27,6 +29,7 @@ PAUSE = 1.0  # seconds in which neither a failure nor a 401 makes the plugin run
 SHARED_LIMIT = 10_000  # clusters; the one that was not asked for longest goes
 _shared: OrderedDict[tuple[Any, ...], Credentials] = OrderedDict()
 _shared_lock = threading.Lock()
+_all: weakref.WeakSet[Credentials] = weakref.WeakSet()
 
 
 class Credentials:
@@ -36,14 +39,19 @@ class Credentials:
         self.spec = spec
         self._timeout = timeout
         self._observe = observe
+        self._used = threading.local()
+        self.forget()
+        _all.add(self)
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Credentials:
+        return self  # copies of a client's configuration share it
+
+    def forget(self) -> None:
+        """Begin anew, without a credential."""
         self._lock = threading.Lock()
         self._last: Future[Credential] | None = None  # under way, had, or failed
         self._since = 0.0  # when it was had, or failed (monotonic)
         self._stale = False
-        self._used = threading.local()
-
-    def __deepcopy__(self, memo: dict[int, Any]) -> Credentials:
-        return self  # copies of a client's configuration share it
 
     def get(self) -> Credential:
         """Return the credential, new if need be; the caller's thread is noted to use it.
@@ -129,3 +137,14 @@ def shared_credentials(spec: ExecSpec, timeout: float, observe: Observe | None) 
         while len(_shared) > SHARED_LIMIT:
             _shared.popitem(last=False)
         return _shared[key]
+
+
+def _after_fork() -> None:
+    """In a forked child, wait for no run and no lock of a thread that is not there."""
+    global _shared_lock  # noqa: PLW0603  # the old one may be held for ever
+    _shared_lock = threading.Lock()
+    for each in _all:
+        each.forget()
+
+
+os.register_at_fork(after_in_child=_after_fork)
