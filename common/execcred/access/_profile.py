@@ -54,6 +54,18 @@ class Cluster:
         # Bundles have comments in any language, and ssl takes ASCII only.
         return binascii.a2b_base64(self.ca_data).decode("ascii", "replace").replace("\ufffd", "?")
 
+    def as_kubeconfig(self) -> dict[str, Any]:
+        """Return the fields that are set, as kubeconfigs and exec infos spell them."""
+        fields = {
+            "server": self.server,
+            "tls-server-name": self.tls_server_name,
+            "insecure-skip-tls-verify": self.insecure_skip_tls_verify,
+            "certificate-authority-data": self.ca_data,
+            "proxy-url": self.proxy_url,
+            "disable-compression": self.disable_compression,
+        }
+        return {name: value for name, value in fields.items() if value or name == "server"}
+
 
 @dataclass(frozen=True, slots=True)
 class ExecSpec:
@@ -76,17 +88,7 @@ class ExecSpec:
         """Return the text of KUBERNETES_EXEC_INFO, as client-go writes it."""
         spec: dict[str, Any] = {"interactive": False}
         if self.provide_cluster_info:
-            cluster = self.cluster
-            fields = {
-                "server": cluster.server,
-                "tls-server-name": cluster.tls_server_name,
-                "insecure-skip-tls-verify": cluster.insecure_skip_tls_verify,
-                "certificate-authority-data": cluster.ca_data,
-                "proxy-url": cluster.proxy_url,
-                "disable-compression": cluster.disable_compression,
-            }
-            given = {name: value for name, value in fields.items() if value or name == "server"}
-            spec = {"cluster": {**given, "config": json.loads(self.config)}, **spec}
+            spec = {"cluster": {**self.cluster.as_kubeconfig(), "config": json.loads(self.config)}, **spec}
         info = {"kind": "ExecCredential", "apiVersion": self.api_version, "spec": spec}
         return json.dumps(info, separators=(",", ":")) + "\n"
 

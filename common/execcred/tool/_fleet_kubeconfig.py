@@ -174,19 +174,10 @@ def _entries(name: str, spec: ExecSpec, mark: dict[str, str]) -> dict[str, Row]:
     own = {"name": MARK, "extension": mark}
     config = json.loads(spec.config)
     passed = [] if config is None else [{"name": EXEC_EXTENSION, "extension": config}]
-    cluster = spec.cluster
-    fields = {
-        "server": cluster.server,
-        "certificate-authority-data": cluster.ca_data,
-        "tls-server-name": cluster.tls_server_name,
-        "insecure-skip-tls-verify": cluster.insecure_skip_tls_verify,
-        "proxy-url": cluster.proxy_url,
-        "disable-compression": cluster.disable_compression,
-    }
-    given = {key: value for key, value in fields.items() if value}
+    cluster = {**spec.cluster.as_kubeconfig(), "extensions": [*passed, own]}
     context = {"cluster": name, "user": name, "extensions": [own]}
     user = {"exec": _exec(spec), "extensions": [own]}
-    bodies = {"clusters": {**given, "extensions": [*passed, own]}, "contexts": context, "users": user}
+    bodies = {"clusters": cluster, "contexts": context, "users": user}
     return {section: {"name": name, section[:-1]: body} for section, body in bodies.items()}
 
 

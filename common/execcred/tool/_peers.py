@@ -105,19 +105,12 @@ def connect(cluster: Cluster, credential: Credential, source: str, env: Env) -> 
         hint = "correct the cluster's entry; this tool, unlike clients, speaks to http:// proxies only"
         return ExecCredError("cluster-fields-invalid", f"the cluster ({source}) cannot be reached: {what}", hint)
 
-    fields: dict[str, Any] = {
-        "server": cluster.server,
-        "tls-server-name": cluster.tls_server_name,
-        "proxy-url": cluster.proxy_url,
-        "insecure-skip-tls-verify": cluster.insecure_skip_tls_verify,
-        "certificate-authority-data": cluster.ca_data,
-    }
     user = {
         "token": credential.token,
         "client-certificate-data": base64.b64encode(credential.certificate.encode()).decode(),
         "client-key-data": base64.b64encode(credential.key.encode()).decode(),
     }
-    return connection(kubeconfig.Choice("", {}, fields, user), fail, env)
+    return connection(kubeconfig.Choice("", {}, cluster.as_kubeconfig(), user), fail, env)
 
 
 def find(settings: Settings, env: Env) -> Hub:
