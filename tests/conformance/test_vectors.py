@@ -10,7 +10,7 @@ import pytest
 
 from execcred.conformance.cases import KINDS, LEVELS, PLUGINS, Case, cases
 from execcred.conformance.judge import judge
-from execcred.conformance.stage import Stage, cannot_be_staged
+from execcred.conformance.stage import Stage, cannot_be_staged, lacks_ipv6
 
 from .commands import COMMAND, call, executable
 
@@ -31,6 +31,8 @@ def callable_here(case: Case) -> bool:
 @pytest.mark.skipif(bool(COMMAND), reason="another command is tested")
 @pytest.mark.parametrize("case", [case for case in CASES if callable_here(case)], ids=str)
 def test_as_a_function(case: Case, authority: Authority, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    if lacks_ipv6(case):
+        pytest.skip("this machine has no IPv6")
     with Stage(case, authority, tmp_path) as stage:
         assert judge(stage, [call(stage, capfd)]) == []
 

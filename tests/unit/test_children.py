@@ -50,8 +50,8 @@ def answered(token: str) -> str:
 
 
 def gone(process: int) -> bool:
-    """Tell whether a process has ended, within five seconds; a zombie has."""
-    for _ in range(100):
+    """Tell whether a process has ended, within half a minute; a zombie has."""
+    for _ in range(600):
         try:
             if b") Z " in Path(f"/proc/{process}/stat").read_bytes():
                 return True
@@ -135,8 +135,7 @@ def test_who_proxies_nothing_keeps_it_so(tmp_path: Path) -> None:
 
 
 STUCK = """
-script = "import subprocess, time; print(subprocess.Popen(['sleep', '60']).pid, flush=True); time.sleep(60)"
-child = subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, text=True)
+child = subprocess.Popen(["/bin/sh", "-c", "sleep 60 & echo $!; wait"], stdout=subprocess.PIPE, text=True)
 open(sys.argv[0] + ".pids", "w").write(f"{child.pid} {child.stdout.readline()}")
 env.doing("waiting for a child that never answers")
 child.wait()
@@ -171,7 +170,7 @@ def test_so_does_the_end_that_a_controller_a_terminal_or_a_person_asks_for(
             assert plugin.poll() is None
             time.sleep(0.02)
         plugin.send_signal(number)
-        assert plugin.wait(10) == status
+        assert plugin.wait(60) == status
     assert all(gone(int(each)) for each in pids.read_text().split())
 
 

@@ -16,8 +16,10 @@ from execcred.conformance.fakes.faults import FAULTS, FaultyServer
 from execcred.conformance.fakes.kube_server import Identity, KubeServer
 from execcred.conformance.fakes.pki import Authority
 from execcred.conformance.fakes.proxy import ConnectProxy
+from execcred.conformance.stage import has_ipv6
 from execcred.http import Server, send
 from execcred.kube import Secret, get_secret, value_of
+from ports import reserved_port
 
 if TYPE_CHECKING:
     from execcred.conformance.fakes.listener import Listener
@@ -162,10 +164,9 @@ def test_the_largest_secret_is_read() -> None:
 
 
 def test_nobody_listens() -> None:
-    with FaultyServer("none", authority=AUTHORITY) as server:
-        hub = hub_at(server)
+    server = Server(parse_url(f"https://127.0.0.1:{reserved_port()}"), trusting(AUTHORITY.pem))
     with pytest.raises(ExecCredError) as caught:
-        get_secret(hub, "ns", "one", patient())
+        get_secret(Hub("test", server, "hub-token", "ns"), "ns", "one", patient())
     assert [caught.value.code, caught.value.exit_status] == ["hub-unreachable", 3]
     assert "Connection refused" in caught.value.message
 
@@ -198,6 +199,7 @@ def test_a_path_of_the_server_comes_first() -> None:
     assert server.requests[0].target == "/k8s/clusters/c-1/api/v1/namespaces/ns/secrets/one"
 
 
+@pytest.mark.skipif(not has_ipv6(), reason="this machine has no IPv6")
 def test_an_ipv6_hub_is_reached() -> None:
     with FaultyServer("none", BODY, host="::1", authority=AUTHORITY) as server:
         get_secret(hub_at(server), "ns", "one", patient())
@@ -297,6 +299,6 @@ def test_the_repr_of_a_secret_hides_its_values() -> None:
 
 def test_a_post_carries_its_body_and_plain_http_no_tls() -> None:
     with PlainFault("none") as server:
-        answer = send(Server(parse_url(server.url), None), "/x", {}, lambda: 5.0, 100, body=b"ab")
+        answer = send(Server(parse_url(server.url), None), "/x", {}, lambda: 20.0, 100, body=b"ab")
     assert [answer.status, answer.body, answer.headers["content-type"]] == [200, b"{}", "application/json"]
     assert [server.requests[0].method, server.requests[0].headers["content-length"]] == ["POST", "2"]

@@ -77,9 +77,35 @@ def test_an_alias_and_an_entry_without_body_are_read() -> None:
     assert parse(text, fail)["users"] == {"a": {"token": "t"}, "b": {"token": "t"}, "c": {}, "d": {}}
 
 
-def test_a_merge_key_merges_nothing() -> None:
-    users = parse(b"base: &b {token: stolen}\nusers: [{name: a, user: {<<: *b}}]", fail)["users"]
-    assert "token" not in users["a"]
+MERGED = {
+    "{<<: *a}": {"server": "a", "proxy-url": "p"},
+    "{<<: *a, server: own}": {"server": "own", "proxy-url": "p"},
+    "{server: own, <<: *a}": {"server": "a", "proxy-url": "p"},  # unlike PyYAML, as kubectl
+    "{<<: [*b, *a]}": {"server": "b", "proxy-url": "p"},
+    "{<<: {server: here}}": {"server": "here"},
+    "{<<: []}": {},
+    "{'<<': *a, server: own}": {"<<": {"server": "a", "proxy-url": "p"}, "server": "own"},
+    "{server: <<}": {"server": "<<"},
+}
+
+
+@pytest.mark.parametrize("body", MERGED)
+def test_a_merge_key_merges_as_for_kubectl(body: str) -> None:
+    text = f"x: &a {{server: a, proxy-url: p}}\ny: &b {{server: b}}\nclusters: [{{name: n, cluster: {body}}}]"
+    assert parse(text.encode(), fail)["clusters"] == {"n": MERGED[body]}
+
+
+@pytest.mark.parametrize("body", ["{<<: text}", "{<<: ~}", "{<<: [text]}", "&own {<<: *own}", "{<<: [[{}]]}"])
+def test_what_is_no_mapping_is_not_merged(body: str) -> None:
+    assert refused(f"clusters: [{{name: n, cluster: {body}}}]".encode()) == "it is not valid YAML, line 1"
+
+
+def test_a_bomb_of_merge_keys_is_quick() -> None:
+    base = ", ".join([f"k{n}: v" for n in range(5000)])
+    text = f"x: &a {{{base}}}\ny: {{{'<<: *a, ' * (ALIAS_LIMIT - 1)}}}"
+    start = time.process_time()
+    assert parse(text.encode(), fail)["users"] == {}
+    assert time.process_time() - start < 10
 
 
 @pytest.mark.parametrize("tag", ["!!python/object/apply:os.system", "!!python/name:os.system", "!evil", "!!set"])

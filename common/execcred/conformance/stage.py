@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import shutil
+import socket
 import subprocess
 from typing import TYPE_CHECKING, Any, Self
 
@@ -187,8 +188,24 @@ class Stage:
         return [*words, "sh", "-c", "; ".join(["set -e", *script, 'exec "$@"']), "sh"] if words or script else []
 
 
+def has_ipv6() -> bool:
+    """Tell whether a server can listen on ::1 here."""
+    try:
+        socket.create_server(("::1", 0), family=socket.AF_INET6).close()
+    except OSError:
+        return False
+    return True
+
+
+def lacks_ipv6(case: Case) -> bool:
+    """Tell whether a vector's hub has an address that this machine has not."""
+    return case.vector.get("hub", {}).get("host") == "::1" and not has_ipv6()
+
+
 def cannot_be_staged(case: Case) -> str:
     """Return what this machine, or the plugin's recipe, lacks for a vector; "" when nothing is missing."""
+    if lacks_ipv6(case):
+        return "this machine has no IPv6"
     if ("pod" in case.vector or {"uid", "read_only"} & case.vector.get("process", {}).keys()) and not CAN_UNSHARE:
         return "user namespaces are not allowed here"
     if case.vector.get("stand_alone") and "flags" not in case.recipe:
