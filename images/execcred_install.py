@@ -130,7 +130,7 @@ def _check_space(target: str) -> None:
     blocks = sum(
         1 + (0 if folder else -(-os.stat(f"{TREE}/{path}").st_size // size)) for path, folder in _entries(TREE)
     )
-    if blocks * size > volume.f_bavail * size:
+    if volume.f_blocks and blocks > volume.f_bavail:  # a tmpfs without a limit has no blocks
         raise ExecCredError(
             "install-no-space",
             f"{target} has {volume.f_bavail * size >> 20} MiB left, and {(blocks * size >> 20) + 1} are needed",
