@@ -43,13 +43,12 @@ HOST = {"x86_64": "amd64", "aarch64": "arm64"}.get(os.uname().machine, "")
 
 
 class Base(NamedTuple):
-    """The unpacked Debian packages of an architecture."""
+    """The Debian packages of an architecture, unpacked into one folder."""
 
     machine: Machine
     root: Path
     packages: list[debian.Package]
-    controls: dict[str, str]
-    files: dict[str, set[Path]]
+    unpacked: dict[str, debian.Unpacked]
 
     @property
     def stdlib(self) -> Path:
@@ -61,6 +60,11 @@ class Base(NamedTuple):
         """Where its shared libraries lie."""
         return [self.root / "usr/lib" / self.machine.triplet, self.root / "lib" / self.machine.triplet]
 
+    @property
+    def loader(self) -> Path:
+        """What starts its programs."""
+        return next(path for folder in self.folders if (path := folder / self.machine.loader).exists())
+
 
 @functools.cache
 def base(architecture: str) -> Base:
@@ -69,10 +73,7 @@ def base(architecture: str) -> Base:
     shutil.rmtree(root, ignore_errors=True)
     packages = debian.locked(architecture)
     unpacked = {package.name: debian.unpack(debian.fetch(package), root) for package in packages}
-    controls = {name: control for name, (control, _) in unpacked.items()}
-    return Base(
-        MACHINES[architecture], root, packages, controls, {name: files for name, (_, files) in unpacked.items()}
-    )
+    return Base(MACHINES[architecture], root, packages, unpacked)
 
 
 @functools.cache
@@ -81,9 +82,8 @@ def interpreter() -> list[str]:
     if not HOST:
         fail(f"images are built on amd64 or arm64, not on {os.uname().machine}")
     host = base(HOST)
-    loader = next(folder / host.machine.loader for folder in host.folders if (folder / host.machine.loader).exists())
     libraries = ":".join(map(str, host.folders))
-    command = [str(loader), "--inhibit-cache", "--library-path", libraries, str(host.root / "usr/bin" / PYTHON)]
+    command = [str(host.loader), "--inhibit-cache", "--library-path", libraries, str(host.root / "usr/bin" / PYTHON)]
     return [*command, "-I", "-S", "-B"]
 
 
@@ -130,18 +130,16 @@ def _runtime(source: Base, app: Path, rt: Path) -> set[Path]:
         fail(str(error))
     for name, path in libraries.items():
         _copy(path, rt / "lib" / name)
-    loader = next(
-        folder / source.machine.loader for folder in source.folders if (folder / source.machine.loader).exists()
-    )
-    _copy(loader, rt / "ld.so", executable=True)
-    return {*reached.files, *libraries.values(), binary, loader.resolve()}
+    _copy(source.loader, rt / "ld.so", executable=True)
+    return {*reached.files, *libraries.values(), binary, source.loader}
 
 
 def _packages_of(paths: set[Path], source: Base) -> list[debian.Package]:
     """Return the packages that gave one of `paths`, and those used as a whole: certificates, libgcc's licence."""
     resolved = {path.resolve() for path in paths}
     whole = ("ca-certificates", "gcc-12-base")
-    return [one for one in source.packages if one.name in whole or not resolved.isdisjoint(source.files[one.name])]
+    used = {name for name, unpacked in source.unpacked.items() if not resolved.isdisjoint(unpacked.files)}
+    return [package for package in source.packages if package.name in {*whole, *used}]
 
 
 @functools.cache
@@ -198,7 +196,7 @@ def _for_scanners(source: Base, used: list[debian.Package], root: Path) -> None:
     status = root / "var/lib/dpkg/status.d"
     status.mkdir(parents=True)
     for package in used:
-        (status / package.name).write_text(source.controls[package.name])
+        (status / package.name).write_text(source.unpacked[package.name].control)
 
 
 def _launcher(plugin: str, machine: Machine, target: Path) -> None:

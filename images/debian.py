@@ -55,6 +55,13 @@ class Package(NamedTuple):
     sha256: str
 
 
+class Unpacked(NamedTuple):
+    """What came out of a package: its control text and the paths of its files."""
+
+    control: str
+    files: set[Path]
+
+
 def locked(architecture: str) -> list[Package]:
     """Return the packages for an architecture, in the lock's order."""
     rows = [line.split() for line in LOCK.read_text().splitlines() if not line.startswith("#")]
@@ -116,9 +123,9 @@ def _newest(name: str) -> str:
     return next((line.split(":", 1)[1].strip() for line in lines if "Candidate:" in line), "none that apt knows")
 
 
-def unpack(content: bytes, target: Path) -> tuple[str, set[Path]]:
-    """Unpack a .deb into `target` (files, folders and links); return its control text and the paths of its files."""
-    members, paths = _members(content), set[Path]()
+def unpack(content: bytes, target: Path) -> Unpacked:
+    """Unpack a .deb into `target`: files, folders and links."""
+    members, files = _members(content), set[Path]()
     with tarfile.open(fileobj=_uncompressed(members, "data.tar")) as archive:
         for entry in archive:
             path = target / entry.name
@@ -133,12 +140,12 @@ def unpack(content: bytes, target: Path) -> tuple[str, set[Path]]:
             elif file := archive.extractfile(entry):
                 path.parent.mkdir(parents=True, exist_ok=True)
                 path.write_bytes(file.read())
-                paths.add(path)
+                files.add(path)
                 path.chmod(0o755 if entry.mode & 0o111 else 0o644)
     with tarfile.open(fileobj=_uncompressed(members, "control.tar")) as archive:
         file = archive.extractfile("./control")
         control = file.read().decode() if file else fail("a package holds no control file")
-    return control, paths
+    return Unpacked(control, files)
 
 
 def _members(content: bytes) -> dict[str, bytes]:

@@ -4,25 +4,16 @@ from __future__ import annotations
 
 import shutil
 import sys
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from layout import ROOT, TOOL, fail, run
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
+    from pathlib import Path
 
 # What no flow of a plugin reads. AWS: the plugin uses botocore only.
-UNUSED = (
-    "bin",
-    ".lock",
-    "certifi/tests",
-    "_yaml",
-    "boto3",
-    "boto3-*",
-    "s3transfer",
-    "s3transfer-*",
-)
+UNUSED = ("bin", ".lock", "certifi/tests", "_yaml", "boto3", "boto3-*", "s3transfer", "s3transfer-*")
 # Of PyYAML the layer imports the scanner, the parser and the composer; with an empty __init__ nothing else is loaded.
 YAML_PARTS = ("__init__", "composer", "error", "events", "nodes", "parser", "scanner", "tokens")
 # Of botocore's 28 MB of service data: what signing in takes.
@@ -32,17 +23,8 @@ IN_DIST_INFO = ("METADATA", "licenses", "LICENSE*", "LICENCE*", "NOTICE*", "COPY
 
 def install(plugin: str, target: Path, platform: str = "") -> None:
     """Install a plugin's locked wheels into `target`: this machine's, or those of uv's `platform` for Python 3.11."""
-    command = [str(Path(sys.prefix) / "bin" / "uv"), "pip", "install", "--quiet", "--python", sys.executable]
-    command += [
-        "--require-hashes",
-        "--no-deps",
-        "--only-binary",
-        ":all:",
-        "--link-mode",
-        "copy",
-        "--target",
-        str(target),
-    ]
+    command = [f"{sys.prefix}/bin/uv", "pip", "install", "--quiet", "--python", sys.executable, "--target", str(target)]
+    command += ["--require-hashes", "--no-deps", "--only-binary", ":all:", "--link-mode", "copy"]
     command += ["--python-platform", platform, "--python-version", "3.11"] if platform else []
     shutil.rmtree(target, ignore_errors=True)
     run([*command, "-r", str(ROOT / "requirements" / f"{plugin}.txt")])

@@ -121,6 +121,17 @@ def copied(tree: Path, target: Path) -> Path:
     return target
 
 
+def sources(target: Path) -> Path:
+    """Copy what the builders read into a new folder, with new times, beside a cache with what was downloaded."""
+    for name in ("images", "common", "plugins", "requirements"):
+        ignored = shutil.ignore_patterns("__pycache__")
+        shutil.copytree(ROOT / name, target / name, copy_function=shutil.copyfile, ignore=ignored)
+    shutil.copyfile(ROOT / "LICENSE", target / "LICENSE")
+    (target / ".cache/images").mkdir(parents=True)
+    (target / ".cache/images/debian").symlink_to(ROOT / ".cache/images/debian")
+    return target
+
+
 def in_namespace(script: str, *words: str | Path) -> list[str]:
     """Return a command that runs a shell script with mounts of its own; "$@" are `words`."""
     if not shutil.which("unshare") or run(["unshare", "--user", "--map-root-user", "--mount", "true"], PATHS).status:

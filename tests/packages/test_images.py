@@ -20,7 +20,20 @@ from spdx_tools.spdx.parser.parse_anything import parse_file
 from spdx_tools.spdx.validation.document_validator import validate_full_spdx_document
 
 from execcred import __version__
-from packages.built import DIST, HOST, PLUGINS, READERS, ROOT, TOKEN, OciImage, emulated, emulated_python, image, run
+from packages.built import (
+    DIST,
+    HOST,
+    PLUGINS,
+    READERS,
+    ROOT,
+    TOKEN,
+    OciImage,
+    emulated,
+    emulated_python,
+    image,
+    run,
+    sources,
+)
 
 if TYPE_CHECKING:
     import tarfile
@@ -286,12 +299,7 @@ print(len(sources) > 30)
 
 def test_an_image_built_elsewhere_is_the_same_file(tmp_path: Path) -> None:
     """Built from a copy in another folder with another umask, zone, locale and hash seed; digests and bytes."""
-    elsewhere = tmp_path / "elsewhere"
-    for name in ("images", "common", "plugins", "requirements"):
-        shutil.copytree(ROOT / name, elsewhere / name, copy_function=shutil.copyfile)
-    shutil.copyfile(ROOT / "LICENSE", elsewhere / "LICENSE")
-    (elsewhere / ".cache/images").mkdir(parents=True)
-    (elsewhere / ".cache/images/debian").symlink_to(ROOT / ".cache/images/debian")
+    elsewhere = sources(tmp_path / "elsewhere")
     (elsewhere / ".cache/images/zig").symlink_to(ROOT / ".cache/images/zig")
     variables = {**os.environ, "DIST": str(tmp_path / "dist"), "PYTHONHASHSEED": "7", "TZ": "Asia/Tokyo"}
     done = run([sys.executable, elsewhere / "images/build.py", "secretreader"], variables, umask=0o077, timeout=600)
@@ -301,16 +309,12 @@ def test_an_image_built_elsewhere_is_the_same_file(tmp_path: Path) -> None:
     assert built.read_bytes() == (DIST / "images/secretreader.oci.tar").read_bytes()
 
 
-def build_with(tmp_path: Path, change: str, *arguments: str) -> str:
-    """Run a builder in a copy of the sources after `change`, a line of Python there; return its error text."""
-    elsewhere = tmp_path / "elsewhere"
-    for name in ("images", "common", "plugins", "requirements"):
-        shutil.copytree(ROOT / name, elsewhere / name)
-    (elsewhere / ".cache/images").mkdir(parents=True)
-    (elsewhere / ".cache/images/debian").symlink_to(ROOT / ".cache/images/debian")
+def build_with(tmp_path: Path, change: str) -> str:
+    """Build an image in a copy of the sources after `change`, a line of Python there; return the error text."""
+    elsewhere = sources(tmp_path / "elsewhere")
     subprocess.run([sys.executable, "-c", f"import pathlib, re; {change}"], cwd=elsewhere, check=True)
     variables = {**os.environ, "DIST": str(tmp_path / "dist"), "DEBIAN_MIRRORS": "http://127.0.0.1:9"}
-    done = run([sys.executable, elsewhere / "images/build.py", *arguments], variables, timeout=600)
+    done = run([sys.executable, elsewhere / "images/build.py", "secretreader"], variables, timeout=600)
     assert done.status == 1
     assert "Traceback" not in done.err
     assert not (tmp_path / "dist/images").exists(), "a failed build leaves no image"
@@ -323,15 +327,22 @@ LOCK = "path = pathlib.Path('images/debian.lock'); text = path.read_text(); "
 def test_a_package_that_is_gone_from_the_mirror_is_named_with_the_remedy(tmp_path: Path) -> None:
     """Its digest in the lock is in no cache, and no mirror answers."""
     change = LOCK + "path.write_text(re.sub(r'(libc6 .*) [0-9a-f]{64}', r'\\1 ' + 'ab' * 32, text))"
-    error = build_with(tmp_path, change, "secretreader")
+    error = build_with(tmp_path, change)
     assert "libc6 2.36" in error
     assert "cannot be downloaded" in error
     assert "make images-lock" in error
 
 
-def test_a_lock_that_lacks_a_package_is_refused(tmp_path: Path) -> None:
-    change = LOCK + "path.write_text(re.sub(r'amd64 libssl3 .*\\n', '', text))"
-    assert "does not hold every package for amd64" in build_with(tmp_path, change, "secretreader")
+@pytest.mark.parametrize(
+    ("pattern", "replacement", "message"),
+    [
+        (r"amd64 libssl3 .*\n", "", "does not hold every package for amd64"),
+        (r"(arm64 python3.11-minimal) \S+", r"\1 3.11.2-6", "different Python versions for the two architectures"),
+    ],
+)
+def test_a_lock_that_cannot_be_is_refused(pattern: str, replacement: str, message: str, tmp_path: Path) -> None:
+    change = LOCK + f"path.write_text(re.sub({pattern!r}, {replacement!r}, text))"
+    assert message in build_with(tmp_path, change)
 
 
 def test_a_wheel_with_another_hash_than_the_locked_is_refused(tmp_path: Path) -> None:
@@ -339,7 +350,7 @@ def test_a_wheel_with_another_hash_than_the_locked_is_refused(tmp_path: Path) ->
         "path = pathlib.Path('requirements/secretreader.txt'); "
         "path.write_text(re.sub(r'sha256:[0-9a-f]{64}', 'sha256:' + 'ab' * 32, path.read_text()))"
     )
-    assert "hash" in build_with(tmp_path, change, "secretreader").lower()
+    assert "hash" in build_with(tmp_path, change).lower()
 
 
 @pytest.mark.parametrize(("platform", "status"), [("x86_64-manylinux_2_36", 0), ("aarch64-manylinux_2_36", 1)])
@@ -370,7 +381,7 @@ def test_a_wheel_that_does_not_exist_for_an_architecture_stops_the_build(
 
 def test_an_import_that_nobody_reviewed_stops_the_build(tmp_path: Path) -> None:
     change = "path = pathlib.Path('common/execcred/_new.py'); path.write_text('import surprise\\n')"
-    error = build_with(tmp_path, change, "secretreader")
+    error = build_with(tmp_path, change)
     assert "not in unresolved.txt: surprise" in error
 
 

@@ -18,7 +18,21 @@ from typing import TYPE_CHECKING
 import pytest
 
 from needs import absent
-from packages.built import HOST, NEW, OLD, PATHS, PLUGINS, READERS, ROOT, TOKEN, Result, archive, in_namespace, run
+from packages.built import (
+    HOST,
+    NEW,
+    OLD,
+    PATHS,
+    PLUGINS,
+    READERS,
+    ROOT,
+    TOKEN,
+    Result,
+    archive,
+    in_namespace,
+    run,
+    sources,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -43,21 +57,9 @@ WITHOUT_SDK = ("--cluster-name", "c1", "--region", "eu-west-1", "--output", "tok
 @pytest.mark.parametrize("plugin", PLUGINS)
 def test_two_builds_are_the_same_file(plugin: str, tmp_path: Path) -> None:
     """Built from a copy in another folder, with other times, another umask, locale, zone and hash seed."""
-    for name in ("images", "common", "plugins", "requirements", "LICENSE"):
-        source, target = ROOT / name, tmp_path / "elsewhere" / name
-        target.parent.mkdir(exist_ok=True)
-        if source.is_dir():
-            shutil.copytree(source, target, copy_function=shutil.copyfile)
-        else:
-            shutil.copyfile(source, target)
-    variables = {
-        **os.environ,
-        "DIST": str(tmp_path / "dist"),
-        "PYTHONHASHSEED": "7",
-        "TZ": "Asia/Kathmandu",
-        "LC_ALL": "C",
-    }
-    builder = tmp_path / "elsewhere/images/zipapp.py"
+    builder = sources(tmp_path / "elsewhere") / "images/zipapp.py"
+    settings = {"DIST": str(tmp_path / "dist"), "PYTHONHASHSEED": "7", "TZ": "Asia/Kathmandu", "LC_ALL": "C"}
+    variables = {**os.environ, **settings}
     done = run([sys.executable, builder, plugin], variables, umask=0o077)
     assert done.status == 0, done.err
     [built] = (tmp_path / "dist").iterdir()
@@ -258,6 +260,21 @@ def test_a_directory_that_another_could_have_filled_is_refused(change: str, home
             folder.symlink_to(tmp_path / "elsewhere")
         else:
             folder.touch(0o700)
+    result = ask(home)
+    assert (result.status, result.code) == (1, "unpack-refused")
+
+
+@pytest.mark.parametrize("change", ["owner", "link"])
+def test_a_directory_around_it_that_another_could_exchange_is_refused(change: str, home: Path, tmp_path: Path) -> None:
+    """As one in /tmp that somebody else made first: what lies there can be renamed after any check."""
+    if os.geteuid():
+        pytest.skip("only root can give a directory away")
+    base = unpacked(home).parent
+    if change == "link":
+        base.rename(tmp_path / "elsewhere")
+        base.symlink_to(tmp_path / "elsewhere")
+        assert is_token(ask(home))
+    os.chown(base, 12345, 12345, follow_symlinks=False)
     result = ask(home)
     assert (result.status, result.code) == (1, "unpack-refused")
 

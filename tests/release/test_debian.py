@@ -34,8 +34,8 @@ print(debian.fetch(package).decode())
 """
 UNPACK = """
 import pathlib, sys, debian
-control, paths = debian.unpack(pathlib.Path(sys.argv[1]).read_bytes(), pathlib.Path(sys.argv[2]))
-print(control.strip(), *sorted(path.name for path in paths))
+found = debian.unpack(pathlib.Path(sys.argv[1]).read_bytes(), pathlib.Path(sys.argv[2]))
+print(found.control.strip(), *[path.name for path in found.files])
 """
 
 
