@@ -23,6 +23,7 @@ ALIAS_LIMIT = 100
 DEPTH_LIMIT = 50
 NODE_LIMIT = 20_000
 NULL = "tag:yaml.org,2002:null"
+MERGE = "tag:yaml.org,2002:merge"
 NULLS = ("~", "null", "Null", "NULL", "")
 BREAKS = "\r\n\x85\u2028\u2029"
 
@@ -92,8 +93,9 @@ class _Loader(_Text, Scanner, Parser, Composer):
         return node
 
     def resolve(self, _kind: Any, value: Any, implicit: Any) -> str:
-        """Return the tag of a node that bears none: NULL for plain text that says so, else any other."""
-        return NULL if implicit == (True, False) and value in NULLS else ""
+        """Return the tag of a node that bears none: NULL and MERGE for plain text that says so, else any other."""
+        plain = implicit == (True, False)
+        return NULL if plain and value in NULLS else MERGE if plain and value == "<<" else ""
 
     def descend_resolver(self, *_: Any) -> None:
         """Do nothing: here no path decides a type."""
@@ -116,8 +118,22 @@ def _value(node: Any, made: dict[Any, Any]) -> Any:
     if isinstance(node, SequenceNode):
         made[node] = [_value(item, made) for item in node.value]
     else:
-        made[node] = {_key(key, made): _value(value, made) for key, value in node.value}  # of one key the last wins
+        entries: dict[Any, Any] = {}  # of one key the last wins, as kubectl has it, also where one is merged
+        for key, value in node.value:
+            entries |= _merged(value, made) if key.tag == MERGE else {_key(key, made): _value(value, made)}
+        made[node] = entries
     return made[node]
+
+
+def _merged(node: Any, made: dict[Any, Any]) -> dict[Any, Any]:
+    """Return what `<<` brings: the entries of a mapping, or of several, the first of which wins."""
+    found = _value(node, made)
+    entries: dict[Any, Any] = {}
+    for each in reversed(found if isinstance(found, list) else [found]):
+        if not isinstance(each, dict):
+            raise MarkedYAMLError(problem="only mappings can be merged", problem_mark=node.start_mark)
+        entries |= each
+    return entries
 
 
 def _key(node: Any, made: dict[Any, Any]) -> Any:

@@ -11,13 +11,31 @@ from hypothesis import strategies as st
 
 from execcred._yaml import load
 
+MERGE = "tag:yaml.org,2002:merge"
+
 
 class Reference(yaml.BaseLoader):
-    """Strings, lists, mappings; and null where it stands bare."""
+    """Strings, lists, mappings; null where it stands bare; and what is merged, in kubectl's order."""
+
+    def construct_mapping(self, node: Any, deep: bool = False) -> dict[Any, Any]:
+        entries: dict[Any, Any] = {}
+        for key, value in node.value:
+            if key.tag == MERGE:
+                listed = value.value if isinstance(value, yaml.SequenceNode) else [value]
+                for each in reversed(listed):
+                    if not isinstance(each, yaml.MappingNode) or each.tag == NULL:
+                        raise yaml.YAMLError
+                    entries.update(self.construct_object(each, deep=True))
+            else:
+                pair = yaml.MappingNode(node.tag, [(key, value)], node.start_mark)
+                entries.update(super().construct_mapping(pair, deep))
+        return entries
 
 
-Reference.add_implicit_resolver("tag:yaml.org,2002:null", re.compile(r"(?:~|null|Null|NULL|)$"), None)
-Reference.add_constructor("tag:yaml.org,2002:null", lambda *_: None)
+NULL = "tag:yaml.org,2002:null"
+Reference.add_implicit_resolver(MERGE, re.compile("<<$"), None)
+Reference.add_implicit_resolver(NULL, re.compile(r"(?:~|null|Null|NULL|)$"), None)
+Reference.add_constructor(NULL, lambda *_: None)
 
 FAILURES = (yaml.YAMLError, RecursionError)
 PIECES = st.sampled_from(
@@ -42,6 +60,8 @@ PIECES = st.sampled_from(
             "%YAML 1.1\n",
             "\\x41",
             "<<: ",
+            "<<: *x",
+            "<<",
         ),
     ]
 )
@@ -74,6 +94,7 @@ def test_what_was_written_is_read(data: Any, flow: bool, style: str | None) -> N
 @example("a: 1\na: 2")
 @example("? {a: b}\n: c")
 @example("--- a\n--- b")
+@example("- &x {a: b}\n- {a: c, <<: *x, d: e}\n- {<<: [*x, {a: f}], '<<': *x}")
 @example("!!null ''")
 @example("!!null \n- a")
 @example("!!null {a: b}: c")

@@ -468,6 +468,8 @@ BOMB = "a: &a [x,x,x,x,x,x,x,x,x,x]\n" + "".join(
     f"{chr(98 + i)}: &{chr(98 + i)} [{','.join([f'*{chr(97 + i)}'] * 10)}]\n" for i in range(8)
 )
 
+MERGE_BOMB = BOMB.replace("[x,x,x,x,x,x,x,x,x,x]", "{x: x}").replace("[", "{<<: [").replace("]", "]}")
+
 
 @pytest.mark.parametrize(
     ("name", "content", "told"),
@@ -483,6 +485,8 @@ BOMB = "a: &a [x,x,x,x,x,x,x,x,x,x]\n" + "".join(
         ("deep.yaml", b"a: " + b"[" * 100_000, "neither JSON nor YAML"),
         ("deep-but-whole.yaml", b"a: " + b"[" * 500 + b"]" * 500, "nested too deep"),
         ("bomb.yaml", BOMB.encode(), "its aliases make it too large"),
+        ("merge.yaml", b"a: 1\n<<: text", "line 2 merges what is no mapping"),
+        ("merge-bomb.yaml", MERGE_BOMB.encode(), "its aliases make it too large"),
         ("huge.json", b" " * (5 << 20), "larger than 4194304 bytes"),
         ("huge-number.json", b'{"providers": ' + b"9" * 5000 + b"}", "a number out of range"),
         ("object.yaml", b"!!python/object/apply:os.system ['true']", "none of the formats"),

@@ -164,3 +164,26 @@ def test_whatever_stands_there_the_others_keep_their_data_and_order(
         kept = {**old.get(section, {}), **new.get(section, {})}
         wanted = [{"name": name, "body": body} for name, body in kept.items() if body is not None]
         assert (data.get(section) or []) == wanted
+
+
+MERGED = """\
+base: &base {server: "https://home.example", tls-server-name: home}
+clusters:
+- name: home
+  cluster: {<<: *base}
+- name: fleet/spoke-1
+  cluster: &old {<<: *base, tls-server-name: spoke}
+"""
+
+
+@pytest.mark.parametrize("needed", [False, True], ids=["as it stands", "written anew, where what goes is needed"])
+def test_what_an_entry_merges_stays(needed: bool) -> None:
+    text = MERGED + ("- name: other\n  cluster: {<<: *old}\n" if needed else "")
+    before = {row["name"]: row["cluster"] for row in read("file", text)["clusters"]}
+    assert before["home"] == {"server": "https://home.example", "tls-server-name": "home"}
+    after = change(text, clusters={"fleet/spoke-1": CLUSTER})
+    assert ("<<" in after) is not needed
+    assert {row["name"]: row["cluster"] for row in yaml.safe_load(after)["clusters"]} == {
+        **before,
+        "fleet/spoke-1": CLUSTER["cluster"],
+    }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from execcred._errors import BadRequest, printable
+from execcred._yaml import MERGE
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -132,7 +133,7 @@ def _located(document: Document, text: str) -> Document:
 
 
 class _Reader:
-    """Turns nodes into plain data and notes lines; makes no objects, follows no merge keys."""
+    """Turns nodes into plain data and notes lines; makes no objects, and merges as kubectl does."""
 
     def __init__(self, file: str, document: Document) -> None:
         self.file = file
@@ -156,12 +157,28 @@ class _Reader:
 
     def _mapping(self, node: Any, path: Path, depth: int) -> dict[str, Any]:
         entries: dict[str, Any] = {}
+        own: set[str] = set()
         for key, value in node.value:
+            if key.tag == MERGE:
+                entries |= self._merged(value, path, depth)
+                continue
             name = str(key.value) if isinstance(key.value, str) else "?"
-            if name in entries:
+            if name in own:
                 self.document.repeated.append((*path, name))
+            own.add(name)
             self.document.lines[*path, name] = key.start_mark.line + 1
             entries[name] = self.value(value, (*path, name), depth + 1)
+        return entries
+
+    def _merged(self, node: Any, path: Path, depth: int) -> dict[str, Any]:
+        """Return what `<<` brings: the entries of a mapping, or of several, the first of which wins."""
+        import yaml
+
+        entries: dict[str, Any] = {}
+        for each in reversed(node.value if isinstance(node, yaml.SequenceNode) else [node]):
+            if not isinstance(each, yaml.MappingNode):
+                raise _bad(self.file, f"line {node.start_mark.line + 1} merges what is no mapping")
+            entries |= self.value(each, path, depth + 1)
         return entries
 
 
