@@ -91,7 +91,7 @@ def test_each_flag_of_kubelogin_means_the_same(flags: tuple[str, ...]) -> None:
 
 def test_no_flag_of_kubelogin_is_missing() -> None:
     """The options that the peer's own source declares are all known, where that source is at hand."""
-    modules = Path(os.environ.get("GOMODCACHE", Path.home() / "go/pkg/mod")) / "github.com/!azure"
+    modules = Path(os.environ.get("GOMODCACHE") or os.path.expanduser("~/go/pkg/mod")) / "github.com/!azure"
     sources = sorted(modules.glob("kubelogin@*/pkg/internal/token/options.go"))
     if not sources:
         pytest.skip("the Go module of kubelogin has not been fetched")

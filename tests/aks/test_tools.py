@@ -126,9 +126,9 @@ def test_a_hanging_az_and_its_children_end_at_the_deadline(
     env = tool("az", f"sleep 300 & echo $! > {tmp_path}/child; wait")
     done = run_plugin("--login", "azurecli", env={**env, "EXECCRED_TIMEOUT": ""})
     assert "while waiting for az" in done.failed(3, "deadline")
-    assert done.seconds < 10
+    assert done.seconds < 30
     child = int((tmp_path / "child").read_text())
-    end = time.monotonic() + 5
+    end = time.monotonic() + 30
     while _alive(child) and time.monotonic() < end:
         time.sleep(0.05)
     assert not _alive(child)

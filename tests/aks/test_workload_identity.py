@@ -170,10 +170,11 @@ def test_it_runs_as_a_stranger_without_a_home(entra: Entra, workload: dict[str, 
     """HOME unset and an unwritable, unreadable working directory do not matter."""
     assert run_plugin(env=workload).credential["token"]
     folder = tmp_path / "closed"
-    folder.mkdir(0o000)
+    folder.mkdir()
     here = os.open(".", os.O_RDONLY)
     try:
         os.chdir(folder)
+        folder.chmod(0o000)  # once inside: only root would come in
         assert run_plugin(env={**workload, "HOME": "/nonexistent"}).credential["token"]
     finally:
         os.chdir(here)
