@@ -59,7 +59,7 @@ def tame(*metadata: str) -> None:
     logging.lastResort = None
     logging.raiseExceptions = False
     warnings.simplefilter("ignore")
-    for number in (signal.SIGTERM, signal.SIGHUP):  # their session does not end with the terminal's
+    for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT):  # their session does not end with the terminal's
         if signal.getsignal(number) is not signal.SIG_IGN:
             signal.signal(number, _end)
     for name in [name for name, text in os.environ.items() if not text]:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 def untamed() -> Iterator[None]:
     """Undo what `Env.tame` does to a process, as this one does not end with the answer."""
     popen, last_resort, raising = subprocess.Popen, logging.lastResort, logging.raiseExceptions
-    handlers = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGHUP)}
+    handlers = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)}
     yield
     subprocess.Popen = popen  # type: ignore[misc]
     logging.lastResort, logging.raiseExceptions = last_resort, raising

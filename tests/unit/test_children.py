@@ -156,7 +156,9 @@ def test_the_deadline_ends_children_and_grandchildren(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("number", "status"), [(signal.SIGTERM, 143), (signal.SIGHUP, 129), (signal.SIGINT, 3)], ids=str
+    ("number", "status"),
+    [(signal.SIGTERM, 143), (signal.SIGHUP, 129), (signal.SIGQUIT, 131), (signal.SIGINT, 3)],
+    ids=str,
 )
 @pytest.mark.parametrize("code", [STUCK, WRAPPED], ids=["waited for", "run by subprocess.run"])
 def test_so_does_the_end_that_a_controller_a_terminal_or_a_person_asks_for(
