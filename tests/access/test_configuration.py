@@ -16,6 +16,7 @@ import pytest
 from kubernetes import client
 from urllib3 import HTTPResponse
 
+from access.socks import SocksProxy
 from access.support import EXEC, Counted, Json, access, load, profile, provider, refused, stamp
 from execcred.access import ProviderFile, build_configuration
 from execcred.access._configuration import PATIENCE, PairFile
@@ -354,6 +355,45 @@ def test_the_profiles_proxy_is_used_with_its_password(tmp_path: Path, counted: C
             assert nodes(api) == ["node-1"]
     assert proxy.targets == [spoke.netloc]
     assert proxy.authorizations == [f"Basic {b64('user:p@ss')}"]
+
+
+@pytest.mark.parametrize(("login", "told"), [("", []), ("user:p%40ss@", ["user:p@ss"])])
+def test_a_socks_proxy_is_used_and_resolves_the_servers_name(
+    tmp_path: Path, counted: Counted, login: str, told: list[str]
+) -> None:
+    with Spoke(hostname="spoke.internal") as spoke, SocksProxy() as proxy:
+        counted.says(token=spoke.token("one"))
+        url = proxy.url.replace("://", f"://{login}")
+        with client.ApiClient(configure(tmp_path, counted, spoke, proxy_url=url)) as api:
+            assert nodes(api) == ["node-1"]
+        assert not [name for each in spoke.requests for name in each.headers if name.startswith("proxy-")]
+    assert proxy.targets == [f"spoke.internal:{spoke.port}"]
+    assert proxy.logins == told
+
+
+WITHOUT_SOCKS = """
+import json, sys
+sys.modules["socks"] = None
+from execcred.access import ProviderFile, build_configuration
+try:
+    build_configuration(json.load(sys.stdin), ProviderFile.load(sys.argv[1]))
+except Exception as error:
+    print(type(error).__name__, error.code, error, error.hint)
+"""
+
+
+def test_without_the_library_a_socks_proxy_is_told_to_need_it(tmp_path: Path) -> None:
+    load(tmp_path, provider())
+    done = subprocess.run(
+        [sys.executable, "-c", WITHOUT_SOCKS, str(tmp_path / "providers.json")],
+        input=json.dumps(profile(access(proxy_url="SOCKS5://u:hush@p:1"))),
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert done.stdout.startswith("ExecCredError library-missing PySocks, "), done.stderr
+    assert "hush" not in done.stdout
 
 
 @pytest.mark.parametrize("fault", [name for name in FAULTS if name.startswith("redirects")])

@@ -12,7 +12,7 @@ from kubernetes import client
 from urllib3 import HTTPResponse
 from urllib3.exceptions import HTTPError, MaxRetryError
 
-from access.support import SERVER, access, answer, load, plugin, profile, provider, refused
+from access.support import SERVER, access, answer, load, plugin, profile, provider
 from execcred import ExecCredError
 from execcred.access import build_configuration
 from execcred.conformance.fakes.proxy import ConnectProxy
@@ -53,12 +53,6 @@ def test_a_cluster_entry_raises_what_controllers_catch(tmp_path: Path, case: str
         client.ApiClient(build_configuration(profile(access(**FIELDS[case])), providers)) as api,
     ):
         client.CoreV1Api(api).list_node(_request_timeout=10)
-
-
-def test_a_socks_proxy_is_told_to_need_a_library(tmp_path: Path) -> None:
-    row = profile(access(proxy_url="SOCKS5://u:hush@p:1"))
-    error = refused(lambda: build_configuration(row, load(tmp_path, provider())))
-    assert [error.code, "PySocks" in error.message, "hush" in error.message] == ["library-missing", True, False]
 
 
 def test_a_proxy_is_shown_user_and_password_as_they_are(tmp_path: Path) -> None:

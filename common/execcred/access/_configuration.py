@@ -57,9 +57,8 @@ class ExecConfiguration(Configuration):
             retries=Renewal(RETRIES, redirect=False, credentials=self._credentials, pair=self._pair),
         )
         if cluster.proxy_url:
-            self.proxy = cluster.proxy_url
+            self.proxy, self.proxy_headers = _proxy(cluster.proxy_url)
             self.no_proxy = ""  # as in client-go, NO_PROXY counts for proxies of the environment only
-            self.proxy_headers = _login(cluster.proxy_url)
 
     def get_api_key_with_prefix(self, identifier: str, alias: str | None = None) -> str | None:
         """Return the Authorization header's value, None for a client certificate."""
@@ -94,17 +93,20 @@ class ExecConfiguration(Configuration):
         """Take no other file."""
 
 
-def _login(proxy: str) -> dict[str, str] | None:
-    """Return what a proxy is shown for user and password in its URL, None without them.
+def _proxy(url: str) -> tuple[str, dict[str, str] | None]:
+    """Return a proxy's URL, and the header that shows it user and password, None without them.
 
-    Raises ExecCredError("library-missing") for a proxy that only PySocks could reach.
+    Raises ExecCredError("library-missing") for a proxy of socks5 without PySocks.
     """
-    scheme, _, rest = proxy.partition("://")
-    if scheme.lower().startswith("socks") and not find_spec("socks"):
-        hint = "install PySocks beside the controller, or give the ClusterProfile a proxy-url of http or https"
-        raise ExecCredError("library-missing", f"PySocks, which a proxy-url of {scheme} needs, is not installed", hint)
+    scheme, _, rest = url.partition("://")
+    if scheme.lower() == "socks5":
+        if not find_spec("socks"):
+            hint = "install PySocks, which the extra `access` brings"
+            raise ExecCredError("library-missing", "PySocks, which a proxy-url of socks5 needs, is not installed", hint)
+        return f"socks5h://{rest}", None  # as in client-go, the proxy resolves the server's name
     userinfo = parse_url(f"http://{rest}").userinfo
-    return {"proxy-authorization": f"Basic {b64encode(unquote_to_bytes(userinfo)).decode()}"} if userinfo else None
+    header = f"Basic {b64encode(unquote_to_bytes(userinfo)).decode()}"
+    return url, {"proxy-authorization": header} if userinfo else None
 
 
 class PairFile:

@@ -43,12 +43,17 @@ class ConnectProxy(Listener):
             address = ("::1" if host == "[::1]" else "127.0.0.1", self.routes.get(host, int(port)))
             with socket.create_connection(address, 10) as onward, self._kept(onward):
                 connection.sendall(b"HTTP/1.1 200 Connection established\r\n\r\n")
-                back = threading.Thread(target=_copy, args=(onward, connection), daemon=True)
-                back.start()
-                _copy(connection, onward)
-                back.join(10)
+                relay(connection, onward)
         else:
             connection.sendall(b"HTTP/1.1 502 Not on loopback\r\nContent-Length: 0\r\n\r\n")
+
+
+def relay(one: socket.socket, other: socket.socket) -> None:
+    """Copy in both directions until either end has gone."""
+    back = threading.Thread(target=_copy, args=(other, one), daemon=True)
+    back.start()
+    _copy(one, other)
+    back.join(10)
 
 
 def _copy(source: socket.socket, target: socket.socket) -> None:
