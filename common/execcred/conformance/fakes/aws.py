@@ -14,6 +14,7 @@ import time
 from datetime import UTC, datetime
 from email.utils import formatdate
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from socketserver import TCPServer
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 from urllib.parse import parse_qs, parse_qsl, quote, urlsplit
 
@@ -54,8 +55,7 @@ class Cloud:
         self.released = threading.Event()
         self.pod_token = "pod-token-1"
         self.sso_token = "sso-token-1"
-        server = ThreadingHTTPServer(("127.0.0.1", 0), type("Handler", (_Handler,), {"cloud": self}))
-        server.daemon_threads = True
+        server = _Server(("127.0.0.1", 0), type("Handler", (_Handler,), {"cloud": self}))
         scheme = "https" if context else "http"
         if context:
             server.socket = context.wrap_socket(server.socket, server_side=True, do_handshake_on_connect=False)
@@ -161,6 +161,14 @@ def _xml_error(code: str) -> str:
 
 def _json_error(code: str) -> str:
     return json.dumps({"__type": code, "message": SECRET_TEXT})
+
+
+class _Server(ThreadingHTTPServer):
+    daemon_threads = True
+    request_queue_size = 128
+
+    def server_bind(self) -> None:
+        TCPServer.server_bind(self)  # HTTPServer's would ask DNS for a name, too
 
 
 class _Handler(BaseHTTPRequestHandler):

@@ -60,14 +60,14 @@ class Listener:
         self.closing.set()
         with contextlib.suppress(OSError):
             self._socket.shutdown(socket.SHUT_RDWR)  # wakes accept
-        self._socket.close()
         self._acceptor.join(5)
+        self._socket.close()  # not before: its number may be the next server's
         with self._lock:
             for each in self._open:
                 with contextlib.suppress(OSError):
                     socket.socket.shutdown(each, socket.SHUT_RDWR)  # SSLSocket's own would confuse its reader
         for thread in self._threads:
-            thread.join(5)
+            thread.join(30)
             assert not thread.is_alive(), f"a connection of {self.url} has not ended"
 
     def _accept(self) -> None:
