@@ -49,8 +49,8 @@ eg secretreader-plugin --cluster-name=spoke-1
 internal: An error that should not exist: a fault of the plugin or of the SDK that it uses.
 -> Run it with --log-level=debug, which shows places in the code and no secrets, and report that.
 eg EXECCRED_LOG_LEVEL=debug kubectl get nodes
-library-missing: A library that the plugin or the tool needs, a cloud's SDK or PyYAML, is not installed beside it.
--> Install with the extra of the plugin, or `tool` for the tool; zipapps and images bring all that they need.
+library-missing: A library that is needed, a cloud's SDK, PyYAML or PySocks, is not installed.
+-> Install with the plugin's extra, `tool` for the tool, `access` for the library; zipapps and images have all that.
 eg pip install '.[eks,tool]'
 stdout-closed: Nobody reads what the plugin prints.
 -> Look at the client that started it: it went away, or closed stdout.
