@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import time
 from typing import TYPE_CHECKING, Any
 
@@ -23,7 +24,8 @@ Json = dict[str, Any]
 
 
 def utc(seconds: float) -> str:
-    return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(time.time() + seconds))
+    """Return a time from now, up to the whole second: the vectors, which it is for, begin a moment later."""
+    return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(math.ceil(time.time() + seconds)))
 
 
 def answer(status: object, **fields: object) -> str:

@@ -23,6 +23,7 @@ from execcred.tool._diagnosis import Case, Seen, Step, examine, report
 from execcred.tool._doctor import REST, TABLE
 from execcred.tool._main import respond
 from execcred.tool._options import parse
+from terminals import shown
 from tool.hubs import PLUGIN, Fleet, Vanishing
 from tool.support import run
 
@@ -440,7 +441,7 @@ def test_a_binary_is_not_taken_for_a_script(fleet: Fleet, mode: int) -> None:
     ],
 )
 def test_a_plugin_that_gives_none(fleet: Fleet, lines: list[str], code: str, status: int) -> None:
-    told = of_plugin(fleet, {"command": script(fleet, *lines)}, "--timeout=2")
+    told = of_plugin(fleet, {"command": script(fleet, *lines)}, f"--timeout={2 if code == 'plugin-timeout' else 60}")
     assert (told.failed(), told.status) == ([("credential", code)], status)
     assert fleet.spoke.requests == []
 
@@ -618,7 +619,8 @@ def test_a_cluster_that_does_not_accept_it(fleet: Fleet, fault: str, code: str, 
         exec_user = {"exec": {"apiVersion": VERSION, "command": printer(fleet), "interactiveMode": "Never"}}
         kubeconfig = fleet.spoke.kubeconfig(exec_user)
         kubeconfig["clusters"][0]["cluster"]["server"] = server.url
-        told = doctor(fleet, f"--kubeconfig={fleet.write('faulty', kubeconfig)}", "--timeout=2")
+        patience = 2 if fault == "never answers" else 60
+        told = doctor(fleet, f"--kubeconfig={fleet.write('faulty', kubeconfig)}", f"--timeout={patience}")
     assert (told.failed(), told.status) == ([("accepted", code)], status)
     assert told.states()["expiry"] == "ok"
     assert told.states()["permissions"] == "skipped"
@@ -668,7 +670,7 @@ def test_a_clock_that_differs_is_told_and_blamed_for_a_401(fleet: Fleet, ahead: 
     fleet.spoke.ahead = ahead
     told = of_plugin(fleet, {"command": printer(fleet)})
     assert (told.codes(), told.status) == (["clock-skew"], 0)
-    assert told.steps["expiry"]["details"]["clockSkewSeconds"] == pytest.approx(ahead, abs=5)
+    assert told.steps["expiry"]["details"]["clockSkewSeconds"] == pytest.approx(ahead, abs=30)
     assert ("behind" if ahead > 0 else "ahead of") in told.steps["expiry"]["problems"][0]["message"]
     fleet.spoke.tokens.clear()
     told = of_plugin(fleet, {"command": printer(fleet)})
@@ -706,7 +708,7 @@ def test_a_user_that_may_nothing_is_told(fleet: Fleet, status: Json, code: str |
 # --- limits and progress ---
 
 
-def case(timeout: str = "0.1") -> Case:
+def case(timeout: str) -> Case:
     settings, _, _ = parse("doctor", TABLE, (f"--timeout={timeout}",))
     return Case(settings, Env({}))
 
@@ -723,7 +725,7 @@ def test_a_step_that_never_ends_is_given_up(capfd: pytest.CaptureFixture[str]) -
         time.sleep(30)
         return Seen("", {})
 
-    (result,) = examine(case(), [Step("stuck", (), look)])
+    (result,) = examine(case("0.1"), [Step("stuck", (), look)])
     assert result.status == "failed"
     assert (result.seen.problems[0].code, result.seen.problems[0].exit_status) == ("deadline", 3)
     assert capfd.readouterr() == ("", "")
@@ -731,7 +733,7 @@ def test_a_step_that_never_ends_is_given_up(capfd: pytest.CaptureFixture[str]) -
 
 def test_a_fault_of_the_tool_itself_hides_nothing_that_was_found() -> None:
     steps = [Step("first", (), lambda _: Seen("found", {})), Step("second", (), raising(RuntimeError("hunter2")))]
-    results = examine(case(), steps)
+    results = examine(case("60"), steps)
     text, status = report("subject", results, "text")
     assert status == 1
     assert "found" in text
@@ -740,7 +742,9 @@ def test_a_fault_of_the_tool_itself_hides_nothing_that_was_found() -> None:
 
 
 def test_the_first_failure_decides_even_after_warnings() -> None:
-    results = examine(case(), [Step("a", (), raising(ExecCredError("usage", "first"))), Step("b", ("server",), print)])  # type: ignore[arg-type]
+    results = examine(
+        case("60"), [Step("a", (), raising(ExecCredError("usage", "first"))), Step("b", ("server",), print)]
+    )  # type: ignore[arg-type]
     assert [result.status for result in results] == ["failed", "skipped"]
     assert report("x", results, "text")[0].endswith("next: first\n      execcred explain usage\n")
 
@@ -759,8 +763,7 @@ def test_progress_is_shown_on_a_terminal_only(ready: Fleet, terminal: bool) -> N
     ) as child:
         out, err = child.communicate(timeout=60)
     os.close(theirs)
-    shown = os.read(ours, 65536).decode() if terminal else (err or b"").decode()
-    os.close(ours)
+    told = (shown(ours) + (err or b"")).decode()
     assert b"next: nothing to do" in out
-    assert ("accepted …" in shown) == terminal
-    assert terminal or not shown
+    assert ("accepted …" in told) == terminal
+    assert terminal or not told
