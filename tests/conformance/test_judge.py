@@ -76,6 +76,7 @@ ANSWERS = {
     "more in the status": (answer({"token": "abc", "user": "me"}), "SHOULD", "more than the credential"),
     "a null in the status": (answer({"token": "abc", "clientKeyData": None}), "SHOULD", "more than the credential"),
     "a spec beside it": (answer({"token": "abc"}, spec={}), "OWN", "in one line"),
+    "YAML": (f"apiVersion: {V1}\nkind: ExecCredential\nstatus:\n  token: abc\n", "SHOULD", "stdout is YAML"),
     "many lines": (json.dumps(json.loads(GOOD), indent=2) + "\n", "OWN", "in one line"),
     "no line end": (GOOD.rstrip(), "OWN", "in one line"),
 }

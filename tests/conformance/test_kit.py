@@ -352,7 +352,7 @@ def test_without_its_libraries_the_hint_names_the_extra() -> None:
     command = [sys.executable, "-I", "-S", "-c", code, "conformance", "--", "true"]
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
     assert (done.returncode, done.stdout) == (1, "")
-    assert "trustme, jwt, cryptography cannot be imported [conformance-not-installed]" in done.stderr
+    assert "trustme, jwt, cryptography, yaml cannot be imported [conformance-not-installed]" in done.stderr
     assert "pip install '.[conformance]'" in done.stderr
 
 

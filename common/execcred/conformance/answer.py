@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING
 from cryptography import x509
 from cryptography.hazmat.primitives import serialization
 
+from execcred._yaml import YAMLError, load
+
 from .cases import MUST, OWN, SHOULD
 
 if TYPE_CHECKING:
@@ -21,6 +23,7 @@ if TYPE_CHECKING:
     from .stage import Stage
 
 GROUP = "client.authentication.k8s.io"
+YAML_LIMIT = 1 << 16  # characters: more than that is read slowly, and is no credential
 MARGIN = 60  # seconds before the true end that we announce
 STAMP = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}Z")
 TEXTS = ("token", "clientCertificateData", "clientKeyData")
@@ -35,6 +38,8 @@ def judge_answer(stage: Stage, done: Done, expect: Json) -> Iterator[tuple[str, 
     version = f"{GROUP}/{expect.get('api_version', 'v1')}"
     if answer.get("apiVersion") != version:
         yield MUST, f"the answer's apiVersion is {repr(answer.get('apiVersion'))[:60]}, and {version} was asked for"
+    if not done.stdout.lstrip().startswith("{"):
+        yield SHOULD, "stdout is YAML, which client-go reads, and other clients do not"
     if (
         done.stdout.count("\n") != 1
         or not done.stdout.endswith("\n")
@@ -60,8 +65,10 @@ def parsed(stdout: str) -> tuple[Json, str]:
     try:
         answer = json.loads(stdout)
     except ValueError as error:
-        what = "something follows the answer on stdout" if "Extra data" in str(error) else "stdout is not JSON"
-        return {}, what
+        answer = _from_yaml(stdout)
+        if not answer:
+            what = "something follows the answer on stdout" if "Extra data" in str(error) else "stdout is not JSON"
+            return {}, what
     except RecursionError:
         return {}, "stdout is nested too deep"
     if not isinstance(answer, dict) or answer.get("kind") != "ExecCredential":
@@ -69,6 +76,15 @@ def parsed(stdout: str) -> tuple[Json, str]:
     if not isinstance(answer.get("status"), dict):
         return {}, "the answer has no status"
     return answer, ""
+
+
+def _from_yaml(stdout: str) -> Json:
+    """Return the ExecCredential in a YAML document, {} when there is none."""
+    try:
+        answer = load(stdout) if len(stdout) <= YAML_LIMIT else None
+    except (YAMLError, RecursionError):
+        return {}
+    return answer if isinstance(answer, dict) and answer.get("kind") == "ExecCredential" else {}
 
 
 def credential_problems(status: Json) -> Iterator[str]:

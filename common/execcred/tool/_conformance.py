@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from execcred import Env
 
-NEEDS = ("execcred.conformance", "trustme", "jwt", "cryptography")
+NEEDS = ("execcred.conformance", "trustme", "jwt", "cryptography", "yaml")
 
 
 def answer(arguments: Sequence[str], env: Env) -> tuple[str, int]:
