@@ -18,6 +18,7 @@ import yaml
 from execcred import Env, ExecCredError
 from execcred.conformance.fakes import FaultyServer, KubeServer
 from execcred.tool._main import respond
+from interop.cluster import b64
 from tool.hubs import EXEC, PLUGIN
 from tool.support import findings, run
 
@@ -312,6 +313,26 @@ def test_a_hub_that_fails_leaves_the_file_as_it_was(fleet: Fleet, fault: str, st
         error = refused(fleet, f"--kubeconfig={fleet.elsewhere(server)}")
     assert (error.code, error.exit_status) == (code, status)
     assert path.read_text() == HAND
+
+
+def test_a_kubeconfig_of_many_megabytes_can_be_updated_again_and_looked_at(fleet: Fleet) -> None:
+    """As that of thousands of clusters; here a few, each with the CAs of many."""
+    bundle = b64(fleet.spoke.ca_pem * 1500)
+    for number in range(5):
+        fleet.profile(f"spoke-{number}", {"clusterName": "one"}, **{"certificate-authority-data": bundle})
+    assert set(changes(update(fleet)).values()) == {"added"}
+    assert set(changes(update(fleet)).values()) == {"unchanged"}
+    words = ("--output=json", f"--kubeconfig={fleet.folder / 'config'}", "--context=fleet/spoke-4")
+    text, _ = respond(("doctor", *words), Env(fleet.variables()))
+    assert json.loads(text)["steps"][0]["details"]["context"] == "fleet/spoke-4"
+
+
+def test_a_hub_that_is_looked_for_without_end_is_given_up(fleet: Fleet) -> None:
+    """As where DNS is stuck; here a kubeconfig that nobody ever writes."""
+    os.mkfifo(fleet.folder / "pipe")
+    error = refused(fleet, "--timeout=0.1", KUBECONFIG=str(fleet.folder / "pipe"))
+    assert (error.code, error.exit_status) == ("deadline", 3)
+    assert not (fleet.folder / "config").exists()
 
 
 @pytest.mark.parametrize("body", [b"[]", b"{}", b'{"items": 5}', b'{"items": [5]}'])

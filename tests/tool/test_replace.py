@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from execcred import Env, ExecCredError
+from execcred.tool._document import KUBECONFIG_LIMIT
 from execcred.tool._replace import read, replace
 from tool.support import ROOT
 
@@ -127,12 +128,36 @@ def test_an_error_while_changing_leaves_file_and_lock_as_they_were(tmp_path: Pat
     assert os.listdir(tmp_path) == ["config"]
 
 
-@pytest.mark.parametrize("content", [b"\xff\xfe", b" " * ((4 << 20) + 1)])
-def test_what_is_no_text_of_a_sane_size_is_refused(tmp_path: Path, content: bytes) -> None:
+@pytest.mark.parametrize("size", [2, KUBECONFIG_LIMIT + 1])
+def test_what_is_no_text_of_a_sane_size_is_refused(tmp_path: Path, size: int) -> None:
     path = tmp_path / "config"
-    path.write_bytes(content)
+    path.write_bytes(b"\xff\xfe")
+    os.truncate(path, size)
     assert refused(path).code == "kubeconfig-unwritable"
-    assert path.read_bytes() == content
+    assert path.stat().st_size == size
+
+
+def test_what_the_next_run_could_not_read_is_not_written(tmp_path: Path) -> None:
+    path = tmp_path / "config"
+    assert replace(str(path), lambda _: "x" * KUBECONFIG_LIMIT, env(60)) is True
+    with pytest.raises(ExecCredError, match="it would be larger than"):
+        replace(str(path), lambda text: text + "x", env(60))
+    assert len(read(str(path))) == KUBECONFIG_LIMIT
+    assert os.listdir(tmp_path) == ["config"]
+
+
+@pytest.mark.parametrize("kind", ["pipe", "device"])
+def test_only_a_regular_file_is_read_and_replaced(tmp_path: Path, kind: str) -> None:
+    """A pipe would wait for ever; root would put a file in the place of /dev/null, for all programs of the machine."""
+    path = tmp_path / "config"
+    if kind == "pipe":
+        os.mkfifo(path)
+    else:
+        path.symlink_to("/dev/null")
+    before = path.lstat()
+    error = refused(path)
+    assert (error.code, "it is no regular file" in error.message) == ("kubeconfig-unwritable", True)
+    assert path.lstat() == before
 
 
 def test_a_folder_is_no_kubeconfig(tmp_path: Path) -> None:

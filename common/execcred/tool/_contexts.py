@@ -8,7 +8,7 @@ from execcred._errors import ExecCredError, printable
 from execcred._hub import FILES
 from execcred._kubeconfig import SECTIONS, Choice, choose
 
-from ._document import read_documents
+from ._document import KUBECONFIG_LIMIT, read_documents
 from ._entries import KUBECONFIG, Entry, mapping, rows
 
 TYPE_CHECKING = False
@@ -54,7 +54,8 @@ def load(files: Sequence[str], asked: str) -> Context:
         raise _missing("there is no --kubeconfig, KUBECONFIG or HOME")
     where = printable(":".join(files))
     # Of several, kubectl does not mind one that is empty.
-    documents = [each for file in files if len(files) == 1 or os.path.getsize(file) for each in read_documents(file)]
+    filled = [file for file in files if len(files) == 1 or os.path.getsize(file)]
+    documents = [each for file in filled for each in read_documents(file, KUBECONFIG_LIMIT)]
     merged: dict[str, Any] = {"current-context": "", **{section: {} for section in SECTIONS}}
     entries: dict[str, Entry] = {}  # by user
     for document in documents:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import threading
 from typing import NamedTuple
 
-from execcred._errors import ExecCredError, TryAgain, library_missing, printable
+from execcred._errors import ExecCredError, library_missing, printable
 
+from ._bounded import bounded
 from ._progress import progress
 
 TYPE_CHECKING = False
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 
     from ._entries import Entry, Profile
 
-GRACE = 3.0  # seconds that a step may go on beyond its limit: children get time to end
 OK, WARNING, FAILED, SKIPPED = "ok", "warning", "failed", "skipped"
 
 
@@ -110,27 +109,10 @@ def examine(case: Case, steps: Sequence[Step]) -> list[Result]:
 
 
 def _bounded(step: Step, case: Case) -> Seen:
-    """Look in a thread, as neither DNS nor a slow disk knows a time limit."""
-    outcome: list[Seen] = []
-    limit = case.settings.seconds("timeout")
-    case.env.start(limit, False)
+    case.env.start(case.settings.seconds("timeout"), False)
     case.env.step = step.name
-
-    def look() -> None:
-        outcome.append(_look(step, case))
-
-    thread = threading.Thread(target=look, daemon=True)
-    thread.start()
-    thread.join(limit + GRACE)
-    if outcome:
-        return outcome[0]
-    late = TryAgain("deadline", f"gave up after {limit:g} s while {case.env.step}", "try again, or raise --timeout")
-    return Seen("", {}, [problem(late)])
-
-
-def _look(step: Step, case: Case) -> Seen:
     try:
-        return step.look(case)
+        return bounded(lambda: step.look(case), case.env)
     except ExecCredError as error:
         return Seen("", {}, [problem(error)])
     except ImportError as error:

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     Path = tuple[str | int, ...]
 
 SIZE_LIMIT = 4 << 20
+KUBECONFIG_LIMIT = 64 << 20  # of one's own kubeconfig: a fleet of some thousand clusters
 NODE_LIMIT = 500_000  # nodes after aliases are followed: a YAML bomb has more
 DEPTH_LIMIT = 100
 
@@ -48,18 +49,18 @@ class Document:
         return inner
 
 
-def read_documents(file: str) -> list[Document]:
-    """Return the documents of a file; "-" is stdin.
+def read_documents(file: str, limit: int = SIZE_LIMIT) -> list[Document]:
+    """Return the documents of a file of at most `limit` bytes; "-" is stdin.
 
     Raises BadRequest("file-unusable"), naming file and line, never what stands there.
     """
     try:
         with open("/dev/stdin" if file == "-" else file, "rb") as stream:
-            content = stream.read(SIZE_LIMIT + 1)
+            content = stream.read(limit + 1)
     except OSError as error:
         raise _bad(file, error.strerror or "cannot be read", "name a file that is there and can be read") from None
-    if len(content) > SIZE_LIMIT:
-        raise _bad(file, f"it is larger than {SIZE_LIMIT} bytes")
+    if len(content) > limit:
+        raise _bad(file, f"it is larger than {limit} bytes")
     try:
         text = content.decode("utf-8-sig")
     except UnicodeDecodeError as error:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
+from collections import Counter
 
 from execcred._errors import BadRequest, ExecCredError, printable
 from execcred._protocol import EXEC_EXTENSION
 from execcred.access import ExecSpec, ProviderFile, select
 
+from ._bounded import bounded
 from ._entries import extensions, mapping, rows
 from ._facts import plugin_of
 from ._options import HUB, OUTPUT, option, parse
@@ -23,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from typing import Any
 
-    from execcred import Env
+    from execcred import Env, Settings
     from execcred.kube import Hub
 
     Row = dict[str, Any]
@@ -71,8 +73,7 @@ def answer(arguments: Sequence[str], env: Env) -> tuple[str, int]:
     providers = ProviderFile.load(settings.text("provider-file"))
     namespace = settings.text("namespace")
     with progress("asking the hub for ClusterProfiles"):
-        hub = find(settings, env)
-        profiles = get_all(hub, namespace, env)
+        hub, profiles = bounded(lambda: _asked(settings, env), env)
     targets = [_target(profile, providers, settings.text("name-template"), hub) for profile in profiles]
     _distinct(targets)
     done: dict[str, str] = {}
@@ -90,6 +91,12 @@ def answer(arguments: Sequence[str], env: Env) -> tuple[str, int]:
     if settings.text("output") == "json":
         return _json(path, settings.flag("dry-run"), targets, done), 0
     return _text(path, settings.flag("dry-run"), targets, done), 0
+
+
+def _asked(settings: Settings, env: Env) -> tuple[Hub, list[Row]]:
+    env.doing("looking for the hub")
+    hub = find(settings, env)
+    return hub, get_all(hub, settings.text("namespace"), env)
 
 
 def _target(profile: Row, providers: ProviderFile, template: str, hub: Hub) -> Target:
@@ -110,9 +117,9 @@ def _hub_name(hub: Hub) -> str:
 
 
 def _distinct(targets: Sequence[Target]) -> None:
-    names = [target.name for target in targets]
-    twice = next((name for name in names if names.count(name) > 1), None)
-    if twice is not None:
+    names = Counter([target.name for target in targets])
+    twice, count = next(iter(names.most_common(1)), ("", 0))
+    if count > 1:
         raise BadRequest(
             "context-repeated",
             f"two ClusterProfiles would have the context {printable(twice, 80)!r}",

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import os
+import stat
 import time
 
 from execcred._errors import ExecCredError, TryAgain, printable
+
+from ._document import KUBECONFIG_LIMIT
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -14,7 +17,6 @@ if TYPE_CHECKING:
 
     from execcred import Env
 
-SIZE_LIMIT = 4 << 20
 PAUSE = 0.05  # seconds between two looks at the lock
 ATTEMPTS = 5
 
@@ -25,14 +27,16 @@ def read(path: str) -> str:
     Raises ExecCredError("kubeconfig-unwritable").
     """
     try:
+        if not stat.S_ISREG(os.stat(path).st_mode):  # a pipe would wait for ever, /dev/null would be replaced
+            raise _unwritable(path, "it is no regular file")
         with open(path, "rb") as file:
-            content = file.read(SIZE_LIMIT + 1)
+            content = file.read(KUBECONFIG_LIMIT + 1)
     except FileNotFoundError:
         return ""
     except OSError as error:
         raise _unwritable(path, error.strerror or "it cannot be read") from None
-    if len(content) > SIZE_LIMIT:
-        raise _unwritable(path, f"it is larger than {SIZE_LIMIT} bytes")
+    if len(content) > KUBECONFIG_LIMIT:
+        raise _unwritable(path, f"it is larger than {KUBECONFIG_LIMIT} bytes")
     try:
         return content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -62,6 +66,8 @@ def replace(path: str, change: Callable[[str], str], env: Env) -> bool:
                 new = change(text)
                 if new == text:
                     return False
+                if len(new.encode()) > KUBECONFIG_LIMIT:  # the next run could not read it
+                    raise _unwritable(path, f"it would be larger than {KUBECONFIG_LIMIT} bytes")
                 if _written(os.path.realpath(path), new, before):
                     return True
     except OSError as error:
