@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from packages.built import HOST, PATHS, PLUGINS, TOKEN, copied, image, in_namespace, run
+from packages.built import HOST, PATHS, PLUGINS, ROOT, TOKEN, copied, image, in_namespace, run
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -203,6 +203,19 @@ def test_a_volume_without_room_is_refused_and_left_empty(tree: Path, target: Pat
     result = run(command, PATHS)
     assert result.code == "install-no-space"
     assert "7 MiB left" in result.err or "8 MiB left" in result.err
+
+
+@pytest.mark.parametrize(
+    ("plugin", "told"),
+    [("secretreader", "28 MiB for a Secret reader"), ("eks", "40 MiB for eks"), ("aks", "63 MiB for gke or aks")],
+)
+def test_a_volume_as_large_as_the_readme_says_has_room(
+    plugin: str, told: str, trees: dict[str, Path], target: Path
+) -> None:
+    assert told in " ".join((ROOT / "images/README.md").read_text().split())
+    script = f'mount -t tmpfs -o size={told.partition(" ")[0]}m none "$1"; "$2" install "$1"'
+    command = in_namespace(script, target, trees[plugin] / f"bin/{plugin}-plugin")
+    assert run(command, PATHS) == (0, f"{target}/bin/{plugin}-plugin installed\n", "")
 
 
 def test_a_volume_without_a_limit_has_room(tree: Path, target: Path) -> None:
