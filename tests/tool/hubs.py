@@ -84,6 +84,7 @@ class Spoke(KubeServer):
     def __init__(self, authority: Authority | None = None) -> None:
         super().__init__(authority)
         self.ahead: float | None = None  # seconds; without it there is no Date
+        self.date = ""  # instead
         self.answers: dict[str, tuple[int, object]] = {}  # by the last part of the path
 
     def handle(self, connection: socket.socket, number: int) -> None:
@@ -92,7 +93,8 @@ class Spoke(KubeServer):
             who = self._identity(connection, head)
             status, answer = self.answers.get(head.target.rpartition("/")[2]) or self._answer(who, head)
             self.requests.append(Asked(head.method, head.target, who.user if who else "", status, number, head.headers))
-            date = "" if self.ahead is None else f"Date: {formatdate(time.time() + self.ahead, usegmt=True)}\r\n"
+            told = self.date if self.ahead is None else formatdate(time.time() + self.ahead, usegmt=True)
+            date = f"Date: {told}\r\n" if told else ""
             body = answer.encode() if isinstance(answer, str) else json.dumps(answer).encode()
             connection.sendall(http_answer(status, body, extra=date))
             if head.headers.get("connection", "").lower() == "close":

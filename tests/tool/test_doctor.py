@@ -685,6 +685,15 @@ def test_a_clock_that_agrees_is_no_problem(fleet: Fleet) -> None:
     assert abs(told.steps["expiry"]["details"]["clockSkewSeconds"]) < 30
 
 
+@pytest.mark.parametrize(
+    "date", ["noon", "Sun, 29 Nov 99999999999999999999 12:00:00 GMT", f"1 Jan 2026 0:0 +{'9' * 20}"]
+)
+def test_a_date_that_is_none_tells_nothing(fleet: Fleet, date: str) -> None:
+    fleet.spoke.date = date
+    told = of_plugin(fleet, {"command": printer(fleet)})
+    assert (told.codes(), told.steps["expiry"]["details"]["clockSkewSeconds"]) == ([], None)
+
+
 EVERYBODYS = {"verbs": ["create"], "resources": ["selfsubjectaccessreviews", "selfsubjectreviews"]}
 
 
@@ -742,9 +751,8 @@ def test_a_fault_of_the_tool_itself_hides_nothing_that_was_found() -> None:
 
 
 def test_the_first_failure_decides_even_after_warnings() -> None:
-    results = examine(
-        case("60"), [Step("a", (), raising(ExecCredError("usage", "first"))), Step("b", ("server",), print)]
-    )  # type: ignore[arg-type]
+    second = Step("b", ("server",), raising(AssertionError()))
+    results = examine(case("60"), [Step("a", (), raising(ExecCredError("usage", "first"))), second])
     assert [result.status for result in results] == ["failed", "skipped"]
     assert report("x", results, "text")[0].endswith("next: first\n      execcred explain usage\n")
 

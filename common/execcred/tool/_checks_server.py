@@ -172,7 +172,7 @@ def _skew(response: Response) -> float | None:
     """Return how far the server's clock is ahead, in seconds; its Date has whole ones."""
     try:
         date = parsedate_to_datetime(response.headers.get("date", "")).timestamp()
-    except ValueError:
+    except (ValueError, OverflowError):
         return None
     skew = date + 0.5 - time.time()
     return skew if abs(skew) > 1 else 0.0
