@@ -68,6 +68,8 @@ def send(
     lines += [f"{name}: {value}" for name, value in headers.items()]
     lines += [] if body is None else [f"Content-Length: {len(body)}"]
     lines += ["Accept-Encoding: identity", "Connection: close", "", ""]
+    if not all(line.isprintable() for line in lines):  # one line must not become two
+        raise ValueError("the request holds a control character")
     raw = _connect(server, remaining)
     # Names go as bytes: for text both calls would import the IDNA codec.
     name = server.tls_name.encode("ascii")

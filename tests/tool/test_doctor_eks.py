@@ -163,6 +163,16 @@ def test_a_foreign_token_is_sent_to_no_host_but_sts(aws: Account, url: str, code
     assert aws.cloud.asked == []
 
 
+@pytest.mark.parametrize(("name", "end"), [("demo\r\nx-more: 1", ""), ("demo", " HTTP/1.1\r\nx-more: 1\r\n\r\n")])
+def test_neither_profile_nor_plugin_adds_a_line_to_what_sts_is_asked(aws: Account, name: str, end: str) -> None:
+    url = f"https://{STS}/?X-Amz-Credential=AKIAX%2F20260101%2Feu-central-1%2Fsts%2Faws4_request{end}"
+    token = "k8s-aws-v1." + base64.urlsafe_b64encode(url.encode()).decode().rstrip("=")
+    aws.fleet.provider_file(printer(aws.fleet, token), name="eks")
+    aws.fleet.profile("spoke-1", {"clusterName": name}, provider="eks")
+    assert aws.doctor()["identity"]["problems"][0]["code"] == "identity-unknown"
+    assert aws.cloud.asked == []
+
+
 def test_a_token_in_a_kubeconfig_tells_no_cluster_to_ask_with(aws: Account) -> None:
     url = f"https://{STS}/?X-Amz-Credential=ASIAX%2F20260101%2Feu-central-1%2Fsts%2Faws4_request"
     token = "k8s-aws-v1." + base64.urlsafe_b64encode(url.encode()).decode().rstrip("=")

@@ -302,3 +302,10 @@ def test_a_post_carries_its_body_and_plain_http_no_tls() -> None:
         answer = send(Server(parse_url(server.url), None), "/x", {}, lambda: 20.0, 100, body=b"ab")
     assert [answer.status, answer.body, answer.headers["content-type"]] == [200, b"{}", "application/json"]
     assert [server.requests[0].method, server.requests[0].headers["content-length"]] == ["POST", "2"]
+
+
+@pytest.mark.parametrize(("path", "header"), [("/x HTTP/1.1\r\nA: b", "c"), ("/x", "b\r\nC: d"), ("/x", "b\nc")])
+def test_a_request_with_a_line_break_in_a_line_is_not_sent(path: str, header: str) -> None:
+    with PlainFault("none") as server, pytest.raises(ValueError, match="a control character"):
+        send(Server(parse_url(server.url), None), path, {"A": header}, lambda: 20.0, 100)
+    assert server.connections == 0
