@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 import signal
 import subprocess
 from typing import TYPE_CHECKING
@@ -22,7 +23,11 @@ def untamed() -> Iterator[None]:
     """Undo what `Env.tame` does to a process, as this one does not end with the answer."""
     popen, last_resort, raising = subprocess.Popen, logging.lastResort, logging.raiseExceptions
     handlers = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)}
+    proxied = {name: os.environ.get(name) for name in ("NO_PROXY", "no_proxy")}
     yield
+    for name, text in proxied.items():
+        os.environ.pop(name, None)
+        os.environ |= {} if text is None else {name: text}
     subprocess.Popen = popen  # type: ignore[misc]
     logging.lastResort, logging.raiseExceptions = last_resort, raising
     for number, handler in handlers.items():

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from hypothesis import HealthCheck, settings
+from hypothesis import settings
 
-settings.register_profile(
-    "short", max_examples=300, deadline=None, database=None, suppress_health_check=[HealthCheck.too_slow]
-)
+settings.register_profile("short", settings.get_profile("steady"), max_examples=300)
 settings.load_profile("short")
