@@ -13,7 +13,7 @@ import time
 from typing import TYPE_CHECKING, Self
 
 from image import unpack
-from rows import Command, Row
+from rows import READERS, Command, Row
 from standins import StandIn, answer_json, authority
 
 from execcred import Env
@@ -263,20 +263,15 @@ class Clouds:
                 continue
             tree = self.folder / "images" / plugin
             told = self.size(unpack(archive, tree), peer_size, most)
-            launcher = [str(tree / "bin" / f"{plugin}-plugin")]
-            zipapp = Command([*self.world.plugin(plugin), "--version"], {})
-            ours = Command([*launcher, "--version"], {})
-            yield Row(f"image, {plugin}, --version", ours, "the zipapp", zipapp, 1.05, other=told)
+            launcher, zipapp = [str(tree / "bin" / f"{plugin}-plugin")], self.world.plugin(plugin)
+            version = [Command([*command, "--version"], {}) for command in (launcher, zipapp)]
+            yield Row(f"image, {plugin}, --version", version[0], "the zipapp", version[1], 1.05, other=told)
             if plugin == "secretreader":
-                env = self.world.reader_env()
-                what, ours, zipapp = (
-                    f"image, {plugin}, kubeconfig",
-                    Command(launcher, env),
-                    Command(zipapp.argv[:-1], env),
-                )
-                yield Row(what, ours, "the zipapp", zipapp, 1.05)
-                peer = Command([upstream], env) if upstream else None
-                yield Row(what, ours, "upstream Go plugin", peer, 3.0, 0.7)
+                yield from self.world.starts(launcher, "image, ")
+            if plugin in READERS:
+                ours, theirs = [Command(command, self.world.reader_env(plugin)) for command in (launcher, zipapp)]
+                yield Row(f"image, {plugin}, kubeconfig", ours, "the zipapp", theirs, 1.05)
+                yield from self.world.reader(plugin, launcher, "image, ")
 
     def size(self, ours: int, theirs: int, most: float) -> Callable[[], tuple[str, bool]]:
         """Return what tells the size of an unpacked image against upstream's Go binary."""

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
 TOKEN = "eyJhbGciOiJub25lIn0.eyJzdWIiOiJiZW5jaCJ9.c2ln"
 ACCOUNT = "/run/secrets/kubernetes.io/serviceaccount"
+# Secret reader: what a ClusterProfile tells it.
+READERS = {"secretreader": {"clusterName": "spoke-1"}, "kubeconfig-secretreader": {"name": "spoke-1", "key": "value"}}
 
 
 class Command(NamedTuple):
@@ -40,6 +42,11 @@ class Row(NamedTuple):
     runs: int = 0  # of this row, if not as many as of all
 
 
+def b64(text: str) -> str:
+    """Return text as Secrets and kubeconfigs hold it."""
+    return base64.b64encode(text.encode()).decode()
+
+
 def zipapp_command(python: str, path: Path) -> list[str]:
     """Return how a zipapp starts: what its first line says, with the Python to measure."""
     with path.open("rb") as archive:
@@ -57,14 +64,14 @@ class World:
         self.python = python
         self.ca, context = authority()
         (folder / "ca.pem").write_text(self.ca)
-        secret = {
-            "apiVersion": "v1",
-            "kind": "Secret",
-            "metadata": {"name": "spoke-1", "namespace": "fleet"},
-            "type": "Opaque",
-            "data": {"token": base64.b64encode(TOKEN.encode()).decode()},
-        }
+        data = {"token": b64(TOKEN), "value": b64(self.kubeconfig("https://spoke.test:6443", TOKEN))}
+        metadata = {"name": "spoke-1", "namespace": "fleet"}
+        secret = {"apiVersion": "v1", "kind": "Secret", "metadata": metadata, "type": "Opaque", "data": data}
         self.hub = StandIn(answer_json(secret), context)
+        (folder / "kubeconfig").write_text(self.kubeconfig(f"https://127.0.0.1:{self.hub.port}", "bench"))
+        (folder / "account").mkdir()
+        for name, text in (("token", "bench"), ("ca.crt", self.ca), ("namespace", "fleet")):
+            (folder / "account" / name).write_text(text)
 
     def __enter__(self) -> Self:
         return self
@@ -84,55 +91,52 @@ class World:
         path = self.root / ".cache" / "go-bin" / name
         return str(path) if path.exists() else None
 
+    def kubeconfig(self, server: str, token: str) -> str:
+        """Return a kubeconfig as people write them."""
+        return (
+            "apiVersion: v1\nkind: Config\ncurrent-context: here\n"
+            f"clusters:\n- name: here\n  cluster:\n    server: {server}\n"
+            f"    certificate-authority-data: {b64(self.ca)}\n"
+            "contexts:\n- name: here\n  context: {cluster: here, user: me, namespace: fleet}\n"
+            f"users:\n- name: me\n  user:\n    token: {token}\n"
+        )
+
     def exec_info(self, config: dict[str, str] | None, server: str = "https://spoke.test") -> str:
         """Return what client-go would send."""
-        cluster = {"server": server, "certificate-authority-data": base64.b64encode(self.ca.encode()).decode()}
+        cluster = {"server": server, "certificate-authority-data": b64(self.ca)}
         spec = {"cluster": {**cluster, "config": config}, "interactive": False}
         return json.dumps({"kind": "ExecCredential", "apiVersion": "client.authentication.k8s.io/v1", "spec": spec})
 
     def rows(self) -> Iterator[Row]:
         """Give every row."""
-        yield from self.starts()
-        yield from self.readers()
+        yield from self.starts(self.plugin("secretreader"))
+        for name in READERS:
+            yield from self.reader(name, self.plugin(name))
 
-    def starts(self) -> Iterator[Row]:
+    def starts(self, ours: list[str], form: str = "") -> Iterator[Row]:
         """Answers that need no plugin work."""
-        ours = self.plugin("secretreader")
         for what, arguments, status in (
             ("--help", ["--help"], 0),
             ("--version", ["--version"], 0),
             ("usage error", ["--x"], 2),
         ):
-            yield Row(what, Command([*ours, *arguments], {}, status), "bare", None, 2.6)
+            yield Row(form + what, Command([*ours, *arguments], {}, status), "bare", None, 2.6)
 
-    def readers(self) -> Iterator[Row]:
-        """Secret readers, cold, one GET over TLS; in-cluster in a mount namespace of its own, as root only."""
-        env = self.reader_env()
-        ours, upstream = self.plugin("secretreader"), self.go("upstream-secretreader")
-        peer = Command([upstream], env) if upstream else None
-        yield Row("secretreader, kubeconfig", Command(ours, env), "upstream Go plugin", peer, 3.0, 0.7)
+    def reader(self, name: str, ours: list[str], form: str = "") -> Iterator[Row]:
+        """A Secret reader, cold, one GET over TLS; in-cluster in a mount namespace of its own, as root only."""
+        peer, peer_name, env = self.go(f"upstream-{name}"), "upstream Go plugin", self.reader_env(name)
+        theirs = Command([peer], env) if peer else None
+        yield Row(f"{form}{name}, kubeconfig", Command(ours, env), peer_name, theirs, 3.0, 0.7)
         if os.geteuid() != 0:
             return
         files = self.folder / "account"
-        files.mkdir()
-        for name, text in (("token", "bench"), ("ca.crt", self.ca), ("namespace", "fleet")):
-            (files / name).write_text(text)
         script = f'mount -t tmpfs tmpfs /run && mkdir -p {ACCOUNT} && cp {files}/* {ACCOUNT} && exec "$@"'
+        within = ["unshare", "-m", "sh", "-c", script, "sh"]
         env = {**env, "KUBERNETES_SERVICE_HOST": "127.0.0.1", "KUBERNETES_SERVICE_PORT": str(self.hub.port)}
         del env["KUBECONFIG"]
-        within = ["unshare", "-m", "sh", "-c", script, "sh"]
-        peer = Command([upstream], env) if upstream else None
-        yield Row("secretreader, in-cluster", Command(ours, env), "upstream Go plugin", peer, 2.5, 0.7, within=within)
+        theirs = Command([peer], env) if peer else None
+        yield Row(f"{form}{name}, in-cluster", Command(ours, env), peer_name, theirs, 2.5, 0.7, within=within)
 
-    def reader_env(self) -> dict[str, str]:
+    def reader_env(self, name: str) -> dict[str, str]:
         """Return the environment of a reader whose hub a kubeconfig names."""
-        ca = base64.b64encode(self.ca.encode()).decode()
-        kubeconfig = self.folder / "kubeconfig"
-        kubeconfig.write_text(
-            "apiVersion: v1\nkind: Config\ncurrent-context: hub\n"
-            f"clusters:\n- name: hub\n  cluster:\n    server: https://127.0.0.1:{self.hub.port}\n"
-            f"    certificate-authority-data: {ca}\n"
-            "contexts:\n- name: hub\n  context: {cluster: hub, user: me, namespace: fleet}\n"
-            "users:\n- name: me\n  user:\n    token: bench\n"
-        )
-        return {"KUBERNETES_EXEC_INFO": self.exec_info({"clusterName": "spoke-1"}), "KUBECONFIG": str(kubeconfig)}
+        return {"KUBERNETES_EXEC_INFO": self.exec_info(READERS[name]), "KUBECONFIG": f"{self.folder}/kubeconfig"}
