@@ -219,6 +219,16 @@ def test_the_exit_status_is_the_class_of_the_error(tmp_path: Path, status: int, 
     assert note.splitlines()[1] == "debug"
 
 
+@pytest.mark.parametrize("end", ["exit 1", f"echo '{answer(token='t')}'"], ids=["failure", "success"])
+def test_what_a_plugin_says_moves_no_terminal(tmp_path: Path, end: str) -> None:
+    command = plugin(tmp_path, r"printf '\033]0;title\007one\ttwo\r\nthree\033[2J' >&2", end)
+    try:
+        said = run_plugin(spec(command)).stderr
+    except ExecCredError as error:
+        said = error.__notes__[0].partition("\n")[2]
+    assert said == "?]0;title?one   two\nthree?[2J"
+
+
 @pytest.mark.parametrize(
     ("line", "told"),
     [

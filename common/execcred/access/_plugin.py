@@ -135,7 +135,9 @@ class _Output:
         self.open = True  # has somebody still a hand on the pipes?
 
     def stderr(self) -> str:
-        return self.err.decode("utf-8", "replace").strip()
+        """Return lines fit for a log: plugins repeat what profiles say, which may be a terminal's commands."""
+        lines = self.err.decode("utf-8", "replace").strip().expandtabs().splitlines()
+        return "\n".join([printable(line, STDERR_LIMIT) for line in lines])
 
     def collect(self, end: float) -> bool:
         """Read until the plugin has ended; False when the time or the limit of stdout is over before."""
