@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import binascii
 import json
 import math
 import time
@@ -72,6 +73,11 @@ ANSWERS = {
     "an end in words": (answer({"token": "abc", "expirationTimestamp": "soon"}), "MUST", "no RFC 3339"),
     "an end without a zone": (answer({"token": "abc", "expirationTimestamp": utc(99)[:-1]}), "MUST", "no RFC 3339"),
     "a month of its own": (answer({"token": "abc", "expirationTimestamp": "2030-13-01T00:00:00Z"}), "MUST", "RFC 3339"),
+    "an end in no calendar": (
+        answer({"token": "abc", "expirationTimestamp": "0001-01-01T00:00:00+23:59"}),
+        "MUST",
+        "no RFC 3339",
+    ),
     "a number for an end": (answer({"token": "abc", "expirationTimestamp": 5}), "MUST", "no RFC 3339"),
     "more in the status": (answer({"token": "abc", "user": "me"}), "SHOULD", "more than the credential"),
     "a null in the status": (answer({"token": "abc", "clientKeyData": None}), "SHOULD", "more than the credential"),
@@ -94,6 +100,14 @@ def test_another_plugin_is_not_blamed_for_another_form(authority: Authority, tmp
     for name, (stdout, level, _) in ANSWERS.items():
         kept = found(authority, tmp_path, {}, Done(0, stdout, "", 0.1), own=False)
         assert bool(kept) == (level != "OWN"), name
+
+
+def test_a_key_of_an_unknown_curve_is_no_key_for_clients(authority: Authority, tmp_path: Path) -> None:
+    curve = binascii.b2a_base64(bytes.fromhex("301c020101040e") + bytes(13) + bytes.fromhex("01a00706052b81040006"))
+    key = f"-----BEGIN EC PRIVATE KEY-----\n{curve.decode()}-----END EC PRIVATE KEY-----\n"
+    status = {"clientCertificateData": authority.client("alice").certificate, "clientKeyData": key}
+    [(level, why)] = found(authority, tmp_path, {}, Done(0, answer(status), "", 0.1))
+    assert (level, why) == ("MUST", "certificate and key of the status are no pair")
 
 
 @pytest.mark.parametrize("zone", ["Z", ".123Z", "+00:00"])

@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from cryptography import x509
+from cryptography.exceptions import UnsupportedAlgorithm
 from cryptography.hazmat.primitives import serialization
 
 from execcred._yaml import YAMLError, load
@@ -108,7 +109,7 @@ def _pair(certificate: str, key: str) -> bool:
     try:
         leaf = x509.load_pem_x509_certificates(certificate.encode())[0].public_key().public_bytes(der, spki)
         return leaf == serialization.load_pem_private_key(key.encode(), None).public_key().public_bytes(der, spki)
-    except (ValueError, TypeError, UnicodeError):
+    except (ValueError, TypeError, UnsupportedAlgorithm):
         return False
 
 
@@ -122,7 +123,10 @@ def _end(status: Json) -> datetime | None:
         return None
     if not isinstance(stamp, str) or not re.fullmatch(r"[-0-9]{10}[Tt][0-9:.]{8,}([Zz]|[-+][0-9:]{5})", stamp):
         raise ValueError
-    return datetime.fromisoformat(stamp)
+    try:
+        return datetime.fromisoformat(stamp).astimezone(UTC)
+    except OverflowError:
+        raise ValueError from None
 
 
 def _end_problems(status: Json) -> Iterator[str]:
@@ -132,7 +136,7 @@ def _end_problems(status: Json) -> Iterator[str]:
         yield "the expirationTimestamp is no RFC 3339 time"
         return
     if end and end.timestamp() <= time.time():
-        yield f"the answer has already expired, at {end.astimezone(UTC):%Y-%m-%dT%H:%M:%SZ}"
+        yield f"the answer has already expired, at {end:%Y-%m-%dT%H:%M:%SZ}"
 
 
 def _judge_content(stage: Stage, done: Done, status: Json, expect: Json) -> Iterator[tuple[str, str]]:
