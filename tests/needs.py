@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import shutil
+import subprocess
 from typing import NoReturn
 
 import pytest
@@ -13,3 +15,13 @@ def absent(what: str) -> NoReturn:
     if os.environ.get("CI") == "true":
         pytest.fail(what)
     pytest.skip(what)
+
+
+def need_mounts() -> None:
+    """Skip what mounts in a namespace of its own: only root may, and not in every container."""
+    mounting = not os.geteuid() and shutil.which("unshare")
+    if (
+        not mounting
+        or subprocess.run(["unshare", "--mount", "true"], check=False, stderr=subprocess.DEVNULL).returncode
+    ):
+        absent("needs unshare, and root that may mount")

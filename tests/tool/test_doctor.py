@@ -7,7 +7,6 @@ import json
 import os
 import pty
 import shlex
-import shutil
 import subprocess
 import sys
 import time
@@ -23,6 +22,7 @@ from execcred.tool._diagnosis import Case, Seen, Step, examine, report
 from execcred.tool._doctor import REST, TABLE
 from execcred.tool._main import respond
 from execcred.tool._options import parse
+from needs import need_mounts
 from terminals import shown
 from tool.hubs import PLUGIN, Fleet, Vanishing
 from tool.support import run
@@ -396,8 +396,7 @@ def test_a_command_that_cannot_be_run(fleet: Fleet, command: str, what: str) -> 
 
 
 def test_a_volume_that_forbids_execution_is_told(fleet: Fleet) -> None:
-    if os.geteuid() != 0 or not shutil.which("unshare"):
-        pytest.skip("only root can mount")
+    need_mounts()
     folder = fleet.folder / "volume"
     folder.mkdir()
     kubeconfig = fleet.spoke.kubeconfig({"exec": exec_config(f"{folder}/plugin") | {"interactiveMode": "Never"}})

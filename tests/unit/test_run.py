@@ -24,7 +24,7 @@ from execcred._version import __version__
 from execcred.conformance import LOOPBACK_ONLY
 from execcred.conformance.fakes.faults import FaultyServer
 from execcred.conformance.fakes.kube_server import Identity, KubeServer, kubeconfig
-from needs import absent
+from needs import absent, need_mounts
 from unit.support import (
     KUBECONFIG_READER,
     NOW,
@@ -264,8 +264,9 @@ def test_a_folder_that_is_gone_or_unreadable_is_no_trouble(config: dict[str, str
 
 def test_an_image_like_place_is_enough(hub: KubeServer, tmp_path: Path) -> None:
     """Read-only disk, user 65532 without an entry in passwd, no HOME, a folder that it may not read."""
-    if not ROOT or not shutil.which("unshare") or not shutil.which("setpriv"):
-        absent("needs root, unshare and setpriv")
+    need_mounts()
+    if not shutil.which("setpriv"):
+        absent("needs setpriv")
     tmp_path.chmod(0o755)
     for parent in tmp_path.parents:
         if parent.stat().st_uid == os.getuid() and str(parent) not in ("/", "/tmp"):
@@ -375,8 +376,7 @@ def test_stuck_dns_is_given_up_at_the_deadline(tmp_path: Path) -> None:
     """The name server of a namespace of our own is a loopback socket that never answers."""
     config = leading_to("https://hub.test:6443", "", tmp_path)
     address = f"127.53.{os.getpid() >> 8 & 255}.{os.getpid() & 255}"  # where neither a resolver nor another test is
-    if not ROOT or not shutil.which("unshare"):
-        absent("needs root and unshare")
+    need_mounts()
     (tmp_path / "resolv.conf").write_text(f"nameserver {address}\noptions timeout:30 attempts:3\n")
     (tmp_path / "nsswitch.conf").write_text("hosts: dns\n")
     script = (
