@@ -108,5 +108,6 @@ int main(int argc, char **argv) {
     if (errno == EACCES)
         die("", loader, " may not be executed", "not-executable",
             "the volume is mounted noexec, or the file lost its mode: copy it with " NAME " install DIR");
-    die("cannot start ", loader, "", "start-failed", strerror(errno));
+    die("cannot start ", loader, join(": ", strerror(errno)), "start-failed",
+        "look at the pod's seccomp or AppArmor profile and its limits of processes and memory");
 }

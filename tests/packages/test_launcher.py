@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import json
 import struct
+import sys
 from typing import TYPE_CHECKING
 
 import pytest
@@ -91,6 +92,14 @@ def test_it_starts_without_proc(tree: Path, tmp_path: Path, asking: Asking) -> N
     for start in (launcher(tree), link):
         command = in_namespace('mount -t tmpfs none /proc; exec "$@"', start, *asking)
         assert run(command, PATHS) == (0, TOKEN + "\n", "")
+
+
+def test_without_proc_it_says_when_it_cannot_find_itself(tree: Path) -> None:
+    """Started by a descriptor: the kernel then names a path below /proc."""
+    script = "import os, sys; os.execve(os.open(sys.argv[1], os.O_RDONLY), ['x', '--version'], {})"
+    words = [sys.executable, "-c", script, launcher(tree)]
+    result = run(in_namespace('mount -t tmpfs none /proc; exec "$@"', *words), PATHS)
+    assert (result.status, result.code) == (1, "self-unknown")
 
 
 def in_an_empty_root(tree: Path, folder: Path, asking: Asking) -> tuple[Path, list[str]]:
@@ -199,3 +208,13 @@ def test_a_loader_that_lost_its_mode_is_named(tree: Path, tmp_path: Path) -> Non
     (copy / "lib" / NAME / "rt/ld.so").chmod(0o444)
     result = run([launcher(copy), "--version"])
     assert (result.status, result.code) == (1, "not-executable")
+
+
+def test_a_loader_that_is_just_being_written_is_named(tree: Path, tmp_path: Path) -> None:
+    copy = copied(tree, tmp_path / "copy")
+    loader = copy / "lib" / NAME / "rt/ld.so"
+    loader.chmod(0o755)
+    with loader.open("r+b"):
+        result = run([launcher(copy), "--version"])
+    assert (result.status, result.code) == (1, "start-failed")
+    assert "rt/ld.so: Text file busy [" in result.err

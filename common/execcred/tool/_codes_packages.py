@@ -28,8 +28,8 @@ eg args: [install, /plugins]
 no-memory: The container has no memory left to start the plugin.
 -> Raise the container's memory limit: a plugin needs some 20 MiB, with an SDK up to 60 MiB.
 eg resources: {limits: {memory: 256Mi}}
-start-failed: The kernel did not start the image's interpreter; the hint is its reason.
--> Look at the reason: a seccomp or AppArmor profile, a limit of processes or memory.
+start-failed: The kernel did not start the image's interpreter; the error tells its reason.
+-> Look at the pod's seccomp or AppArmor profile and its limits of processes and memory.
 eg kubectl get pod -o yaml
 python-too-old: A zipapp was started by a Python older than 3.11.
 -> Install a newer Python beside it, and start the file with that, or use the image form.
