@@ -183,6 +183,10 @@ def test_variables_of_a_profile_count_by_the_policy_alone_in_a_stable_order(
         "_JAVA_OPTIONS",
         "CLOUDSDK_PYTHON",
         "AZURE_EXTENSION_DIR",
+        "AWS_CONFIG_FILE",
+        "AWS_SHARED_CREDENTIALS_FILE",
+        "GOOGLE_EXTERNAL_ACCOUNT_ALLOW_EXECUTABLES",
+        "EXECCRED_UNPACK_DIR",
     ],
 )
 @pytest.mark.parametrize("env", ["AppendIfNotExists", "Replace"])

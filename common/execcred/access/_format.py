@@ -34,10 +34,13 @@ LOADERS = (
     *("LD_", "DYLD_", "PYTHON", "BASH_ENV", "GCONV_PATH", "GLIBC_TUNABLES", "SSLKEYLOGFILE"),
     "KUBERNETES_EXEC_INFO",
 )
-# What an admin may have reason to set, and a profile has not: OpenSSL's libraries, interpreters' options and functions.
+# What an admin may have reason to set, and a profile has not: OpenSSL's libraries, interpreters' options and functions,
+# files that may name a program to run (credential_process), and where this suite's archives unpack.
 CODE = (
     *(*LOADERS, "OPENSSL_", "BASH_FUNC_", "SHELLOPTS", "BASHOPTS", "PS4", "NODE_OPTIONS", "NODE_PATH", "PERL5", "RUBY"),
     *("JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS", "_JAVA_OPTIONS", "CLASSPATH", "CLOUDSDK_PYTHON", "AZURE_EXTENSION_DIR"),
+    *("AWS_CONFIG_FILE", "AWS_SHARED_CREDENTIALS_FILE", "GOOGLE_EXTERNAL_ACCOUNT_ALLOW_EXECUTABLES"),
+    "EXECCRED_UNPACK_DIR",
 )
 
 
