@@ -22,6 +22,10 @@ class ExecCredError(Exception):
         self.message = message
         self.hint = hint
 
+    def __reduce__(self) -> tuple[object, ...]:
+        """Travel whole between processes: a pool of workers breaks over an exception that cannot be made again."""
+        return type(self), (self.code, self.message, self.hint), self.__dict__
+
 
 class BadRequest(ExecCredError):
     """Bad usage or a bad request: a flag, a setting or the exec info must change."""

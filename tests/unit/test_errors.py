@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import copy
+import pickle
+
 import pytest
 
 from execcred import BadRequest, ExecCredError, LoginNeeded, TryAgain
@@ -18,6 +21,15 @@ def test_each_class_is_an_exit_status(kind: type[ExecCredError], status: int) ->
         "mend it",
         "it broke",
     ]
+
+
+@pytest.mark.parametrize("kind", [ExecCredError, BadRequest, TryAgain, LoginNeeded])
+def test_an_error_comes_whole_out_of_another_process(kind: type[ExecCredError]) -> None:
+    error = kind("some-code", "it broke", "mend it")
+    error.add_note("why")
+    for again in (pickle.loads(pickle.dumps(error)), copy.copy(error)):
+        assert [type(again), again.code, str(again), again.hint] == [kind, "some-code", "it broke", "mend it"]
+        assert again.__notes__ == ["why"]
 
 
 @pytest.mark.parametrize(
