@@ -97,8 +97,8 @@ def test_it_starts_without_proc(tree: Path, tmp_path: Path, asking: Asking) -> N
 def test_without_proc_it_says_when_it_cannot_find_itself(tree: Path) -> None:
     """Started by a descriptor: the kernel then names a path below /proc."""
     script = "import os, sys; os.execve(os.open(sys.argv[1], os.O_RDONLY), ['x', '--version'], {})"
-    words = [sys.executable, "-c", script, launcher(tree)]
-    result = run(in_namespace('mount -t tmpfs none /proc; exec "$@"', *words), PATHS)
+    start = in_namespace('mount -t tmpfs none /proc; exec "$@"', sys.executable, "-c", script, launcher(tree))
+    result = run(start, PATHS)
     assert (result.status, result.code) == (1, "self-unknown")
 
 
