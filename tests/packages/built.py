@@ -100,10 +100,10 @@ def image(plugin: str) -> OciImage:
     return OciImage(path)
 
 
-def emulated(tree: Path, plugin: str) -> list[str]:
-    """Return the command that starts a plugin of an arm64 tree on another machine: what its launcher would start."""
-    home = tree / "lib" / f"{plugin}-plugin"
-    return [*emulated_python(home), "-X", "utf8", str(home / "app/__main__.pyc")]
+def python_of(home: Path) -> list[str]:
+    """Return the command of the interpreter in a tree's lib/<name>-plugin, as the launcher starts it."""
+    loader = [str(home / "rt/ld.so"), "--inhibit-cache", "--library-path", str(home / "rt/lib")]
+    return [*loader, str(home / "rt/bin/python3.11"), "-I", "-S", "-B", "-X", "utf8"]
 
 
 def emulated_python(home: Path) -> list[str]:
@@ -111,8 +111,13 @@ def emulated_python(home: Path) -> list[str]:
     qemu = shutil.which("qemu-aarch64-static")
     if not qemu:
         absent("qemu-aarch64-static is not installed; Debian's package is qemu-user-static")
-    loader = [str(home / "rt/ld.so"), "--inhibit-cache", "--library-path", str(home / "rt/lib")]
-    return [qemu, *loader, str(home / "rt/bin/python3.11"), "-I", "-S", "-B"]
+    return [qemu, *python_of(home)]
+
+
+def emulated(tree: Path, plugin: str) -> list[str]:
+    """Return the command that starts a plugin of an arm64 tree on another machine: what its launcher would start."""
+    home = tree / "lib" / f"{plugin}-plugin"
+    return [*emulated_python(home), str(home / "app/__main__.pyc")]
 
 
 def copied(tree: Path, target: Path) -> Path:

@@ -38,20 +38,9 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 KEYS = "[prod]\naws_access_key_id = AKIAEXAMPLE\naws_secret_access_key = a-secret-key\n"
-# A named profile makes the plugin import botocore. Eight unpack at once on a busy machine: the deadline is no subject.
-WITH_SDK = (
-    "--cluster-name",
-    "c1",
-    "--region",
-    "eu-west-1",
-    "--profile",
-    "prod",
-    "--output",
-    "token",
-    "--timeout",
-    "60",
-)
 WITHOUT_SDK = ("--cluster-name", "c1", "--region", "eu-west-1", "--output", "token")
+# A named profile makes the plugin import botocore. Eight unpack at once on a busy machine: the deadline is no subject.
+WITH_SDK = (*WITHOUT_SDK, "--profile", "prod", "--timeout", "60")
 
 
 @pytest.mark.parametrize("plugin", PLUGINS)
