@@ -6,6 +6,8 @@ import contextlib
 import gc
 import json
 import os
+import subprocess
+import sys
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -311,6 +313,37 @@ def test_cluster_info_beyond_what_a_variable_holds_is_told(tmp_path: Path) -> No
     error = refused(lambda: run_plugin(spec(plugin(tmp_path), cluster=large, provide_cluster_info=True)))
     assert error.code == "plugin-not-runnable"
     assert "most likely the cluster's CA data" in error.message
+
+
+STARVED = """
+import os, resource, sys
+from execcred import ExecCredError
+from execcred.access import Cluster, ExecSpec, run_plugin
+
+spec = ExecSpec("p", "client.authentication.k8s.io/v1", sys.argv[1], Cluster("https://x"))
+resource.setrlimit(resource.RLIMIT_NOFILE, (64, 64))
+held = []
+while len(held) < 64:
+    try:
+        held.append(os.open("/", os.O_RDONLY))
+    except OSError:
+        break
+told = set()
+while held:
+    try:
+        told.add(run_plugin(spec).credential.token)
+    except ExecCredError as error:
+        told.add(f"{type(error).__name__} {error.code}")
+    os.close(held.pop())
+print(sorted(told))
+"""
+
+
+def test_a_controller_without_a_file_left_is_told_to_try_again(tmp_path: Path) -> None:
+    """With any number of files left there is an answer or this error."""
+    command = [sys.executable, "-c", STARVED, plugin(tmp_path, says(TOKEN))]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=100, check=False)
+    assert done.stdout == "['TryAgain plugin-starved', 't']\n", done.stderr
 
 
 # --- how long it may take ---

@@ -32,6 +32,7 @@ STDOUT_LIMIT = 1 << 20
 STDERR_LIMIT = 16 << 10  # of its end: what a plugin says last is why it failed
 GRACE = 1.0  # seconds between SIGTERM, after which our plugins end their own children, and SIGKILL
 BY_STATUS = {2: (BadRequest, "plugin-failed"), 3: (TryAgain, "plugin-failed"), 4: (LoginNeeded, "plugin-failed")}
+PASSING = (errno.EAGAIN, errno.EMFILE, errno.ENFILE, errno.ENOMEM)  # what this process or machine is short of
 OTHERWISE = (ExecCredError, "plugin-failed")
 
 
@@ -48,8 +49,9 @@ def run_plugin(spec: ExecSpec, *, timeout: float = TIMEOUT, environ: Mapping[str
     """Run the plugin of a spec and return its answer; `environ` is the controller's environment, os.environ by default.
 
     The plugin is killed, with all of its group, after `timeout` seconds.
-    Raises ExecCredError("plugin-not-runnable" | "plugin-bad-answer"), TryAgain("plugin-timeout" | "credential-expired")
-    and "plugin-failed" of the class that fits its exit status; what it wrote to stderr is a note of the exception.
+    Raises ExecCredError("plugin-not-runnable" | "plugin-bad-answer"), TryAgain("plugin-timeout" | "plugin-starved" |
+    "credential-expired") and "plugin-failed" of the class that fits its exit status; what it wrote to stderr is a note
+    of the exception.
     """
     start = time.monotonic()
     environment = dict(os.environ if environ is None else environ)
@@ -99,6 +101,8 @@ def _start(spec: ExecSpec, executable: str, environment: Mapping[str, str]) -> C
             start_new_session=True,
         )
     except OSError as error:
+        if error.errno in PASSING:
+            raise _starved(spec, error) from None
         raise _not_runnable(spec, _why(error, executable)) from None
     except ValueError:
         raise _not_runnable(spec, "its arguments or variables hold a character that none can have") from None
@@ -112,6 +116,14 @@ def _why(error: OSError, executable: str) -> str:
     if error.errno == errno.ENOEXEC:
         return "it is no executable of this machine's kind"
     return (error.strerror or "it cannot be started").lower()
+
+
+def _starved(spec: ExecSpec, error: OSError) -> TryAgain:
+    return TryAgain(
+        "plugin-starved",
+        f"provider {spec.provider!r}: {spec.command} cannot be run now: {str(error.strerror).lower()}",
+        "raise the controller's limits of open files, processes and memory, or let it reach fewer clusters at once",
+    )
 
 
 def _not_runnable(spec: ExecSpec, what: str) -> ExecCredError:
@@ -141,7 +153,7 @@ class _Output:
 
     def collect(self, end: float) -> bool:
         """Read until the plugin has ended; False when the time or the limit of stdout is over before."""
-        with selectors.DefaultSelector() as selector:
+        with selectors.PollSelector() as selector:  # the one that needs no file descriptor: there may be none left
             for stream, kept in ((self.child.stdout, self.out), (self.child.stderr, self.err)):
                 if stream:  # which both are
                     selector.register(stream, selectors.EVENT_READ, kept)

@@ -10,6 +10,9 @@ eg kubectl get clusterprofile spoke-1 -o yaml
 plugin-not-runnable: The command of the provider file does not exist here, is not executable, or is for another machine.
 -> Mount the plugin's image at the path that the command begins with, or correct the command.
 eg kubectl exec deploy/controller -- /plugins/bin/secretreader-plugin --version
+plugin-starved: The controller had no open file, process or memory left to run the plugin with.
+-> Raise its limits (pids and memory of the pod, open files), or let it reach fewer clusters at once.
+eg kubectl exec deploy/controller -- sh -c 'ulimit -n; cat /sys/fs/cgroup/pids.max'
 plugin-timeout: The plugin did not end in time, and was killed.
 -> Run it by hand to see where it waits: network, DNS, a proxy, or a person's answer.
 eg /plugins/bin/eks-plugin --cluster-name=spoke-1 --log-level=debug
