@@ -24,19 +24,22 @@ _started: list[Child] = []
 class Child(subprocess.Popen):  # type: ignore[type-arg]  # text or bytes, as the SDK asks
     """A child in a session of its own, so that it can be ended whole and the controller's group is left alone.
 
-    It reads no stdin, inherits no variable of ours, and its stderr, which may hold secrets, goes nowhere unasked.
+    It reads no stdin, inherits no variable of ours, and its stderr, which may hold secrets, goes nowhere unasked. One
+    that is given its own session by its caller outlives us.
     """
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         given = kwargs.get("env")
         source = os.environ if given is None else given
         kwargs["env"] = {name: value for name, value in source.items() if not name.startswith(DROPPED)}
+        stays = kwargs.get("start_new_session")  # a person's browser, which is not ours to end
         kwargs["start_new_session"] = True
         for stream in ("stdin", "stderr"):
             if kwargs.get(stream) is None:
                 kwargs[stream] = subprocess.DEVNULL
         super().__init__(*args, **kwargs)
-        _started.append(self)
+        if not stays:
+            _started.append(self)
 
     def send_signal(self, sig: int) -> None:
         """Signal the child, unless it has ended, with all that it started: `az` and `gcloud` are scripts."""

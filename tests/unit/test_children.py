@@ -176,6 +176,18 @@ def test_so_does_the_end_that_a_controller_a_terminal_or_a_person_asks_for(
     assert all(gone(int(each)) for each in pids.read_text().split())
 
 
+def test_a_browser_that_the_sdk_opens_stays(tmp_path: Path) -> None:
+    """As webbrowser does, which Entra ID's interactive login uses: xdg-open may well be the browser itself."""
+    code = """
+    browser = subprocess.Popen(["sleep", "60"], stdout=subprocess.DEVNULL, start_new_session=True)
+    return Credential(f"{browser.pid}")
+    """
+    found = run_plugin(code, tmp_path)
+    pid = int(found.partition('"token":"')[2].partition('"')[0])
+    assert not gone(pid)
+    os.kill(pid, signal.SIGKILL)
+
+
 def test_a_time_limit_of_the_sdk_ends_grandchildren_too(tmp_path: Path) -> None:
     code = WRAPPED.replace("timeout=60", "timeout=2").replace("subprocess.run(", "try: subprocess.run(").strip()
     found = run_plugin(f"{code}\nexcept subprocess.TimeoutExpired: return Credential('t')", tmp_path)
