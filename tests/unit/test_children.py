@@ -184,8 +184,7 @@ def test_a_browser_that_the_sdk_opens_stays(tmp_path: Path) -> None:
     """
     found = run_plugin(code, tmp_path)
     pid = int(found.partition('"token":"')[2].partition('"')[0])
-    assert not gone(pid)
-    os.kill(pid, signal.SIGKILL)
+    os.kill(pid, signal.SIGKILL)  # which it can only be told while it lives
 
 
 def test_a_time_limit_of_the_sdk_ends_grandchildren_too(tmp_path: Path) -> None:
