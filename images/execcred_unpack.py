@@ -119,9 +119,12 @@ def _base() -> str:
 
 
 def _check_private(folder: str) -> None:
-    """Refuse a directory that somebody else could have filled: its code handles credentials."""
+    """Refuse a directory that somebody else could have filled or could exchange: its code handles credentials."""
     import stat
 
+    base = os.path.dirname(folder)
+    if not {os.lstat(base).st_uid, os.stat(base).st_uid} <= {0, os.geteuid()}:
+        raise _cannot_unpack("unpack-refused", f"{base} belongs to another user, so nothing in it is used")
     found = os.lstat(folder)
     if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.geteuid() or found.st_mode & 0o077:
         raise _cannot_unpack("unpack-refused", f"{folder} is not a directory of this user's alone, so it is not used")
