@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from aks.plugin import PATIENT
 from execcred.conformance.fakes.azure import CLIENT, TENANT, Entra, Metadata, federated
 from execcred.conformance.fakes.pki import Authority
 
@@ -68,7 +69,7 @@ def token_file(tmp_path: Path) -> Path:
 @pytest.fixture
 def base(entra: Entra, ca_file: str) -> dict[str, str]:
     """The variables that lead to the throw-away Entra ID."""
-    return {"SSL_CERT_FILE": ca_file, "AZURE_AUTHORITY_HOST": f"{entra.url}/"}
+    return {"SSL_CERT_FILE": ca_file, "AZURE_AUTHORITY_HOST": f"{entra.url}/", **PATIENT}
 
 
 @pytest.fixture

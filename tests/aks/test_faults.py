@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from aks.plugin import PATIENT, run_plugin
+from aks.plugin import run_plugin
 from execcred import Env
 from execcred._run import respond
 from execcred.conformance.fakes.azure import CLIENT, SECRET, TENANT, Answer, Asked, Entra, federated, refusal
@@ -33,7 +33,7 @@ def test_passing_faults_are_overcome_within_the_deadline(entra: Entra, workload:
     """5xx and 429 are asked again, Retry-After is kept."""
     entra.script = [Answer(503, {}), Answer(429, {}, {"Retry-After": "1"}), Answer(500, b"LEAKED")]
     start = time.monotonic()
-    respond(PLUGIN, MODES[mode], Env({**workload, **PATIENT}))
+    respond(PLUGIN, MODES[mode], Env(workload))
     assert len(entra.asked) == (4 if mode == "workloadidentity" else 5)
     assert 1 <= time.monotonic() - start < 40
 

@@ -24,8 +24,8 @@ class Cloud:
         self.google, self.proxy, self.ca, self.folder = google, proxy, ca, folder
 
     def network(self) -> dict[str, str]:
-        """Variables that lead Google's hosts here, and nothing else anywhere."""
-        return {"HTTPS_PROXY": self.proxy.url, "REQUESTS_CA_BUNDLE": str(self.ca)}
+        """Variables that lead Google's hosts here, and nothing else anywhere; with time for busy machines."""
+        return {"HTTPS_PROXY": self.proxy.url, "REQUESTS_CA_BUNDLE": str(self.ca), "EXECCRED_TIMEOUT": "60"}
 
     def write(self, content: Json | str, name: str = "credentials.json") -> dict[str, str]:
         """Write a credential file; return the variable that names it."""
