@@ -35,7 +35,7 @@ def load(text: str) -> Any:
     """
     loader = _Loader(text)
     node = loader.get_single_node()
-    return None if node is None else _value(node, {})
+    return None if node is None else loader.value(node)
 
 
 class _Text:
@@ -70,7 +70,7 @@ class _Text:
 
 
 class _Loader(_Text, Scanner, Parser, Composer):
-    """Composes nodes without looking for types in scalars; bounds aliases, depth and number of nodes."""
+    """Composes nodes without looking for types in scalars, then data; bounds aliases, depth, nodes and what is merged."""
 
     def __init__(self, text: str) -> None:
         _Text.__init__(self, text)
@@ -78,13 +78,12 @@ class _Loader(_Text, Scanner, Parser, Composer):
         Parser.__init__(self)
         Composer.__init__(self)
         self.aliases = self.depth = self.nodes = 0
+        self.made: dict[Any, Any] = {}  # what anchors may refer to, by node
 
     def compose_node(self, parent: Any, index: Any) -> Any:
-        self.nodes += 1
         if self.check_event(AliasEvent):
             self.aliases += 1
-        if self.aliases > ALIAS_LIMIT or self.nodes > NODE_LIMIT:
-            raise YAMLError("too many nodes or aliases")
+        self.count(1)
         self.depth += 1
         if self.depth > DEPTH_LIMIT:  # PyYAML's own end comes late: its time grows with the square of the depth
             raise RecursionError
@@ -103,41 +102,45 @@ class _Loader(_Text, Scanner, Parser, Composer):
     def ascend_resolver(self) -> None:
         """Do nothing, as above."""
 
+    def count(self, nodes: int) -> None:
+        self.nodes += nodes
+        if self.aliases > ALIAS_LIMIT or self.nodes > NODE_LIMIT:
+            raise YAMLError("too many nodes or aliases")
 
-def _value(node: Any, made: dict[Any, Any]) -> Any:
-    """Return a node as text, None, list or mapping; `made` holds what anchors may refer to."""
-    if node.tag == NULL:
-        return None
-    if isinstance(node, ScalarNode):
-        return node.value
-    if node in made:
-        if made[node] is made:
-            raise MarkedYAMLError(problem="it contains itself", problem_mark=node.start_mark)
+    def value(self, node: Any) -> Any:
+        """Return a node as text, None, list or mapping."""
+        made = self.made
+        if node.tag == NULL:
+            return None
+        if isinstance(node, ScalarNode):
+            return node.value
+        if node in made:
+            if made[node] is made:
+                raise MarkedYAMLError(problem="it contains itself", problem_mark=node.start_mark)
+            return made[node]
+        made[node] = made  # under way
+        if isinstance(node, SequenceNode):
+            made[node] = [self.value(item) for item in node.value]
+        else:
+            entries: dict[Any, Any] = {}  # of one key the last wins, as kubectl has it, also where one is merged
+            for key, value in node.value:
+                entries |= self.merged(value) if key.tag == MERGE else {self.key(key): self.value(value)}
+            made[node] = entries
         return made[node]
-    made[node] = made  # under way
-    if isinstance(node, SequenceNode):
-        made[node] = [_value(item, made) for item in node.value]
-    else:
-        entries: dict[Any, Any] = {}  # of one key the last wins, as kubectl has it, also where one is merged
-        for key, value in node.value:
-            entries |= _merged(value, made) if key.tag == MERGE else {_key(key, made): _value(value, made)}
-        made[node] = entries
-    return made[node]
 
+    def key(self, node: Any) -> Any:
+        key = self.value(node)
+        if isinstance(key, list | dict):
+            raise MarkedYAMLError(problem="a key is not a text", problem_mark=node.start_mark)
+        return key
 
-def _merged(node: Any, made: dict[Any, Any]) -> dict[Any, Any]:
-    """Return what `<<` brings: the entries of a mapping, or of several, the first of which wins."""
-    found = _value(node, made)
-    entries: dict[Any, Any] = {}
-    for each in reversed(found if isinstance(found, list) else [found]):
-        if not isinstance(each, dict):
-            raise MarkedYAMLError(problem="only mappings can be merged", problem_mark=node.start_mark)
-        entries |= each
-    return entries
-
-
-def _key(node: Any, made: dict[Any, Any]) -> Any:
-    key = _value(node, made)
-    if isinstance(key, list | dict):
-        raise MarkedYAMLError(problem="a key is not a text", problem_mark=node.start_mark)
-    return key
+    def merged(self, node: Any) -> dict[Any, Any]:
+        """Return what `<<` brings: the entries of a mapping, or of several, the first of which wins."""
+        found = self.value(node)
+        entries: dict[Any, Any] = {}
+        for each in reversed(found if isinstance(found, list) else [found]):
+            if not isinstance(each, dict):
+                raise MarkedYAMLError(problem="only mappings can be merged", problem_mark=node.start_mark)
+            self.count(len(each))  # chains of merges would make gigabytes of a few lines
+            entries |= each
+        return entries

@@ -100,12 +100,11 @@ def test_what_is_no_mapping_is_not_merged(body: str) -> None:
     assert refused(f"clusters: [{{name: n, cluster: {body}}}]".encode()) == "it is not valid YAML, line 1"
 
 
-def test_a_bomb_of_merge_keys_is_quick() -> None:
-    base = ", ".join([f"k{n}: v" for n in range(5000)])
-    text = f"x: &a {{{base}}}\ny: {{{'<<: *a, ' * (ALIAS_LIMIT - 1)}}}"
-    start = time.process_time()
-    assert parse(text.encode(), fail)["users"] == {}
-    assert time.process_time() - start < 10
+def test_a_bomb_of_merge_keys_is_refused() -> None:
+    base = ", ".join([f"k{n}: v" for n in range(2000)])
+    chain = "{<<: " * (DEPTH_LIMIT - 5) + "*a" + "}" * (DEPTH_LIMIT - 5)
+    text = f"x: &a {{{base}}}\ny: [{', '.join([chain] * (ALIAS_LIMIT - 1))}]"  # 4,455 mappings of 2,000 entries
+    assert refused(text.encode()) == "it is not valid YAML"
 
 
 @pytest.mark.parametrize("tag", ["!!python/object/apply:os.system", "!!python/name:os.system", "!evil", "!!set"])
