@@ -70,7 +70,7 @@ class _Text:
 
 
 class _Loader(_Text, Scanner, Parser, Composer):
-    """Composes nodes without looking for types in scalars, then data; bounds aliases, depth, nodes and what is merged."""
+    """Composes nodes, untyped scalars among them, then data; bounds aliases, depth, nodes and what is merged."""
 
     def __init__(self, text: str) -> None:
         _Text.__init__(self, text)
