@@ -6,7 +6,6 @@ import base64
 import http.client
 import json
 import secrets
-import socket
 import ssl
 import subprocess
 import time
@@ -15,6 +14,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import trustme
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import padding, rsa
+
+from ports import reserved_port
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -36,13 +37,6 @@ def until(what: str, probe: Callable[[], T | None], seconds: float = 30.0) -> T:
             return found
         time.sleep(0.05)
     raise AssertionError(f"not within {seconds:.0f} s: {what}")
-
-
-def free_port() -> int:
-    """Return a loopback port that was free a moment ago."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 def b64(data: str | bytes) -> str:
@@ -77,7 +71,7 @@ class Process:
 
 def start_etcd(program: str, folder: Path) -> tuple[Process, str]:
     """Start etcd; return its process and URL."""
-    url, peer = f"http://127.0.0.1:{free_port()}", f"http://127.0.0.1:{free_port()}"
+    url, peer = f"http://127.0.0.1:{reserved_port()}", f"http://127.0.0.1:{reserved_port()}"
     command = [program, "--data-dir", str(folder / "data"), "--unsafe-no-fsync"]
     command += ["--listen-client-urls", url, "--advertise-client-urls", url]
     command += [
@@ -96,7 +90,7 @@ class ApiServer:
 
     def __init__(self, program: str, etcd: str, folder: Path) -> None:
         self.folder = folder
-        self.port = free_port()
+        self.port = reserved_port()
         self.url = f"https://127.0.0.1:{self.port}"
         self.authority = trustme.CA()
         self.ca = self.authority.cert_pem.bytes().decode()
@@ -306,7 +300,8 @@ class ApiServer:
         The log is written before the request is worked on, and again before the client has the whole answer.
         """
         requests: dict[str, str] = {}
-        for line in (self.folder / "audit.log").read_text().splitlines():
+        whole, _, _ = (self.folder / "audit.log").read_text().rpartition("\n")  # more is being written
+        for line in whole.splitlines():
             event = json.loads(line)
             if event["user"].get("username") == user:
                 code = event.get("responseStatus", {}).get("code", "")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import shlex
 import subprocess
 from datetime import UTC, datetime, timedelta
@@ -13,7 +12,7 @@ import pytest
 
 from interop.cluster import ApiServer, Json
 from interop.fleet import GO_BIN, bare_environment, executable
-from needs import absent
+from needs import need_mounts
 
 if TYPE_CHECKING:
     from interop.fleet import Reader
@@ -53,8 +52,7 @@ def test_a_service_account_token_secret_is_used_as_it_is_and_announces_no_end(re
 @pytest.fixture
 def pod(reader: Reader) -> Pod:
     """Return what looks to a process like a pod of the reader's namespace."""
-    if os.geteuid() != 0:
-        absent("only root can lay a pod's files into a mount namespace")
+    need_mounts()
     return Pod(reader)
 
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 import trustme
 
-from interop.cluster import free_port, kubeconfig
+from interop.cluster import kubeconfig
 from interop.fleet import Reader
+from ports import reserved_port
 
 
 def refused(reader: Reader, code: str, status: int, config: object, *args: str, **environment: str) -> str:
@@ -90,7 +91,7 @@ def test_a_hub_with_a_certificate_of_another_authority_is_not_trusted(reader: Re
 
 
 def test_a_hub_that_is_down_may_be_tried_again(reader: Reader) -> None:
-    other = kubeconfig(f"https://127.0.0.1:{free_port()}", reader.hub.ca, {"token": reader.token}, "x")
+    other = kubeconfig(f"https://127.0.0.1:{reserved_port()}", reader.hub.ca, {"token": reader.token}, "x")
     refused(reader, "hub-unreachable", 3, {"clusterName": "c1"}, "--kubeconfig", reader.write("k", other))
 
 

@@ -12,15 +12,15 @@ from interop.cluster import b64, kubeconfig, until
 if TYPE_CHECKING:
     from interop.fleet import Reader
 
-LIFE = 5  # seconds that the first credential lives
+LIFE = 8  # seconds that the first credential lives
 
 
 def test_a_token_rotated_on_the_hub_is_picked_up_after_expiry(reader: Reader) -> None:
     old, new = [reader.spoke.account(reader.namespace, name)["metadata"] for name in ("old", "new")]
-    reader.secret("c1", token=reader.spoke.short_token(reader.namespace, "old", old["uid"], LIFE))
-    end = time.time() + LIFE
     reader.allow("c1")
     reader.profile("c1", "secretreader", {"clusterName": "c1"})
+    reader.secret("c1", token=reader.spoke.short_token(reader.namespace, "old", old["uid"], LIFE))
+    end = time.time() + LIFE
     with reader.controller(reader.providers("secretreader"), "-again", "c1", rounds=1) as rounds:
         [first] = rounds.first()
         reader.secret("c1", token=reader.spoke.account_token(reader.namespace, "new")[0])
@@ -38,10 +38,10 @@ def test_a_client_certificate_rotated_on_the_hub_is_picked_up_after_expiry(reade
         fields = {"client-certificate-data": b64(certificate), "client-key-data": b64(key)}
         reader.secret("c1", value=json.dumps(kubeconfig(reader.spoke.url, reader.spoke.ca, fields)))
 
-    end = datetime.now(UTC) + timedelta(seconds=LIFE)
-    renew("old", end)
     reader.allow("c1")
     reader.profile("c1", "kubeconfig-secretreader", {"name": "c1"})
+    end = datetime.now(UTC) + timedelta(seconds=LIFE)
+    renew("old", end)
     with reader.controller(reader.providers("kubeconfig-secretreader"), "-again", "c1", rounds=1) as rounds:
         [first] = rounds.first()
         renew("new", end + timedelta(hours=1))
