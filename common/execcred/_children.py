@@ -37,13 +37,13 @@ class Child(subprocess.Popen):  # type: ignore[type-arg]  # text or bytes, as th
         for stream in ("stdin", "stderr"):
             if kwargs.get(stream) is None:
                 kwargs[stream] = subprocess.DEVNULL
-        super().__init__(*args, **kwargs)
         if not stays:
-            _started.append(self)
+            _started.append(self)  # before it starts: a signal may come while it does
+        super().__init__(*args, **kwargs)
 
     def send_signal(self, sig: int) -> None:
         """Signal the child, unless it has ended, with all that it started: `az` and `gcloud` are scripts."""
-        if self.poll() is None:
+        if self._child_created and self.poll() is None:  # type: ignore[attr-defined]
             with contextlib.suppress(ProcessLookupError):  # another thread waits for it
                 os.killpg(self.pid, sig)
 

@@ -176,6 +176,19 @@ def test_so_does_the_end_that_a_controller_a_terminal_or_a_person_asks_for(
     assert all(gone(int(each)) for each in pids.read_text().split())
 
 
+def test_a_child_that_is_only_starting_when_the_end_comes_is_ended_too(tmp_path: Path) -> None:
+    code = """
+    import signal, time
+    def slow():
+        open(sys.argv[0] + ".pid", "w").write(str(os.getpid()))
+        os.kill(os.getppid(), signal.SIGTERM)
+        time.sleep(60)
+    subprocess.Popen(["true"], preexec_fn=slow)
+    """
+    assert run_plugin(code, tmp_path, "--timeout=30").startswith("143 |")
+    assert gone(int((tmp_path / "plugin.py.pid").read_text()))
+
+
 def test_a_browser_that_the_sdk_opens_stays(tmp_path: Path) -> None:
     """As webbrowser does, which Entra ID's interactive login uses: xdg-open may well be the browser itself."""
     code = """

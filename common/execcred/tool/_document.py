@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from execcred._errors import BadRequest, printable
-from execcred._yaml import MERGE
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -157,6 +156,8 @@ class _Reader:
         return _scalar(node)
 
     def _mapping(self, node: Any, path: Path, depth: int) -> dict[str, Any]:
+        from execcred._yaml import MERGE
+
         entries: dict[str, Any] = {}
         own: set[str] = set()
         for key, value in node.value:
