@@ -15,8 +15,8 @@ CACHE = ROOT / ".cache" / "images"
 BUILD = ROOT / "build"
 DIST = ROOT / "dist"
 TOOL = "tool"  # the extra of `execcred`
-# Zip knows no earlier year, so this is what every archive and image uses unless told otherwise.
-EPOCH = int(os.environ.get("SOURCE_DATE_EPOCH") or 315532800)
+# In every archive and image: 1980, unless told otherwise; zip knows no earlier year.
+EPOCH = max(int(os.environ.get("SOURCE_DATE_EPOCH") or 0), 315532800)
 
 
 def plugins() -> list[str]:

@@ -56,6 +56,17 @@ def test_two_builds_are_the_same_file(plugin: str, tmp_path: Path) -> None:
     assert built.read_bytes() == archive(plugin).read_bytes(), "rebuild dist with: make zipapps"
 
 
+@pytest.mark.parametrize(("asked", "found"), [("1700000000", (2023, 11, 14, 22, 13, 20)), ("0", (1980, 1, 1, 0, 0, 0))])
+def test_the_time_in_an_archive_can_be_chosen_as_far_as_zip_knows_it(
+    asked: str, found: tuple[int, ...], tmp_path: Path
+) -> None:
+    variables = {**os.environ, "DIST": str(tmp_path), "SOURCE_DATE_EPOCH": asked}
+    done = run([sys.executable, ROOT / "images/zipapp.py", "secretreader"], variables)
+    assert done.status == 0, done.err
+    with zipfile.ZipFile(tmp_path / "secretreader-plugin.pyz") as file:
+        assert {info.date_time for info in file.infolist()} == {found}
+
+
 @pytest.mark.parametrize("plugin", PLUGINS)
 def test_an_archive_holds_no_path_of_the_machine_that_built_it(plugin: str) -> None:
     with zipfile.ZipFile(archive(plugin)) as file:

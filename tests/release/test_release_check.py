@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import io
 import json
 import shutil
 import subprocess
 import sys
+import tarfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -42,10 +44,14 @@ def make(folder: Path, *named: str) -> Path:
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(text)
         (dist / f"images/p-{architecture}.spdx.json").write_text(json.dumps(bill))
-    run: list[str | Path] = [sys.executable, "-c", WRITE, dist / "images/p.oci.tar", trees]
-    subprocess.run(run, env={"PYTHONPATH": str(IMAGES)}, check=True)
+    write(dist / "images/p.oci.tar", trees)
     (dist / "p-plugin.pyz").write_text("an archive")
     return dist
+
+
+def write(archive: Path, trees: Path, **variables: str) -> None:
+    run: list[str | Path] = [sys.executable, "-c", WRITE, archive, trees]
+    subprocess.run(run, env={"PYTHONPATH": str(IMAGES), **variables}, check=True)
 
 
 @pytest.fixture
@@ -168,3 +174,15 @@ def test_a_build_that_fails_ends_it(tmp_path: Path) -> None:
     assert done.returncode == 1
     assert "zipapp.py failed" in done.stderr
     assert not (copy / "dist").exists()
+
+
+def test_the_one_time_in_an_image_can_be_chosen(dist: Path, tmp_path: Path) -> None:
+    write(tmp_path / "later.tar", dist.parent / "trees", SOURCE_DATE_EPOCH="1700000000")
+    with tarfile.open(tmp_path / "later.tar") as archive:
+        contents = [file.read() for member in archive if (file := archive.extractfile(member))]
+        assert {member.mtime for member in archive.getmembers()} == {1700000000}
+    for content in contents:
+        if content.startswith(b"\x1f\x8b"):
+            with tarfile.open(fileobj=io.BytesIO(content)) as layer:
+                assert {member.mtime for member in layer} == {1700000000}
+    assert sum(b'"created":"2023-11-14T22:13:20Z"' in content for content in contents) == len(ARCHITECTURES)
