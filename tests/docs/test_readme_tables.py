@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from docs.readme_tables import READMES, ROOT, codes, with_tables
-from tool.codes import errors_in_code
+from tool.codes import errors_in_code, statuses_in_code
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -33,6 +33,14 @@ def test_every_plugin_has_a_readme() -> None:
 @pytest.mark.parametrize("path", READMES, ids=name_of)
 def test_a_readme_tells_the_settings_of_the_code_and_the_errors_of_explain(path: Path) -> None:
     assert with_tables(path) == path.read_text(), "run .venv/bin/python tests/docs/readme_tables.py"
+
+
+@pytest.mark.parametrize("path", READMES, ids=name_of)
+def test_a_readme_tells_the_exit_statuses_of_the_code(path: Path) -> None:
+    told = dict(codes(path.read_text().partition("<!-- errors -->")[2]))
+    known = {code: found for code, found in statuses_in_code().items() if told.get(code, "").isdigit()}
+    assert {code: {int(told[code])} for code in known} == known
+    assert len(known) >= len(told) / 2
 
 
 @pytest.mark.parametrize("path", MANUALS, ids=name_of)

@@ -13,7 +13,8 @@ if TYPE_CHECKING:
 ROOT = Path(__file__).parents[2]
 # What is not written in Python, or starts before it: texts that look like a code, and are no other thing there.
 OTHERS = {"images/launcher.c": r'"([a-z]+(?:-[a-z]+)+)"', "images/zipapp.py": r"\[([a-z]+(?:-[a-z]+)+)\]"}
-KINDS = {"ExecCredError", "BadRequest", "TryAgain", "LoginNeeded", "Problem", "_cannot_unpack"}
+# Exit status by kind of error; 0: another argument tells it.
+KINDS = {"ExecCredError": 1, "BadRequest": 2, "TryAgain": 3, "LoginNeeded": 4, "Problem": 0, "_cannot_unpack": 1}
 SOURCES = [
     path
     for path in sorted([*ROOT.glob("common/**/*.py"), *ROOT.glob("plugins/*/*.py"), *ROOT.glob("images/execcred_*.py")])
@@ -30,9 +31,9 @@ def texts(node: ast.expr) -> list[str]:
     return []
 
 
-def kinds_of(tree: ast.Module) -> set[str]:
+def kinds_of(tree: ast.Module) -> dict[str, int]:
     """Return the names that kinds of errors have in a module: `FIX, RETRY = ExecCredError, TryAgain` makes more."""
-    names = set(KINDS)
+    names = dict(KINDS)
     for node in tree.body:
         if (
             isinstance(node, ast.Assign)
@@ -41,7 +42,7 @@ def kinds_of(tree: ast.Module) -> set[str]:
         ):
             for target, value in zip(node.targets[0].elts, node.value.elts, strict=True):
                 if isinstance(target, ast.Name) and isinstance(value, ast.Name) and value.id in KINDS:
-                    names.add(target.id)
+                    names[target.id] = KINDS[value.id]
     return names
 
 
@@ -58,25 +59,35 @@ def rows_of(tree: ast.Module) -> dict[str, int]:
     return found
 
 
-def raised(tree: ast.Module) -> Iterator[tuple[list[str], int]]:
-    """Yield (codes, line) of each error that is made, and of each row of a table that makes one."""
+def raised(tree: ast.Module) -> Iterator[tuple[list[str], int, int]]:
+    """Yield (codes, exit status, line) of each error that is made, and of each row of a table that makes one."""
     kinds, rows = kinds_of(tree), rows_of(tree)
     for node in ast.walk(tree):
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in kinds and node.args:
-            yield texts(node.args[0]), node.lineno
+            yield texts(node.args[0]), kinds[node.func.id], node.lineno
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in rows:
-            yield texts(node.args[rows[node.func.id]]) or ["?"], node.lineno
+            yield texts(node.args[rows[node.func.id]]) or ["?"], 0, node.lineno
         if isinstance(node, ast.Tuple):
             for kind, code in zip(node.elts, node.elts[1:], strict=False):
                 if isinstance(kind, ast.Name) and kind.id in kinds and not isinstance(code, ast.Name):
-                    yield texts(code), node.lineno
+                    yield texts(code), kinds[kind.id], node.lineno
+
+
+def statuses_in_code() -> dict[str, set[int]]:
+    """Return {code: its exit statuses}, of errors whose kind tells one."""
+    found: dict[str, set[int]] = {}
+    for path in SOURCES:
+        for codes, status, _ in raised(ast.parse(path.read_text())):
+            for code in codes if status else ():
+                found.setdefault(code, set()).add(status)
+    return found
 
 
 def errors_in_code() -> dict[str, list[str]]:
     """Return {code: places}; a code that cannot be read stands under ""."""
     found: dict[str, list[str]] = {}
     for path in SOURCES:
-        for codes, line in raised(ast.parse(path.read_text())):
+        for codes, _, line in raised(ast.parse(path.read_text())):
             for code in codes or [""]:
                 found.setdefault(code, []).append(f"{path.relative_to(ROOT)}:{line}")
     for name, pattern in OTHERS.items():
