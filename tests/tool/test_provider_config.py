@@ -251,6 +251,8 @@ def test_json_of_several_manifests_is_a_list() -> None:
         (("--plugin=eks", "--for=knative", "--part=image-volume"), "combination-impossible"),
         (("--plugin=aks", "--for=kueue", "--client-secret=hunter2"), "secret-in-arguments"),
         (("--plugin=aks", "--for=kueue", "--client-certificate-password=hunter2"), "secret-in-arguments"),
+        (("--plugin=aks", "--for=kueue", "--env=AZURE_CLIENT_SECRET=hunter2"), "secret-in-arguments"),
+        (("--plugin=eks", "--for=argocd", "--env=A=b,AWS_SECRET_ACCESS_KEY=hunter2"), "secret-in-arguments"),
     ],
 )
 def test_what_cannot_work_is_refused(flags: tuple[str, ...], code: str) -> None:

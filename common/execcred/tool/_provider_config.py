@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from execcred._arguments import command_line
-from execcred._errors import BadRequest
+from execcred._errors import BadRequest, printable
 from execcred._protocol import GROUP
 from execcred._settings import Setting, parse
 from execcred._urls import parse_url
@@ -11,6 +11,7 @@ from execcred._version import __version__
 
 from . import _options as options
 from ._facts import CONSUMERS, SUBJECTS
+from ._rules import SECRET_VARIABLES
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -146,12 +147,15 @@ class Task:
         return [f"--{name}" if name in bare and text == "true" else f"--{name}={text}" for name, text in flags.items()]
 
     def variables(self) -> dict[str, str]:
-        """Return the plugin's environment; raises BadRequest("setting-invalid")."""
+        """Return the plugin's environment; raises BadRequest("setting-invalid" | "secret-in-arguments")."""
         pairs = [item.partition("=") for item in self.settings.items("env")]
         if any(not name or not equals for name, equals, _ in pairs):
             raise BadRequest(
                 "setting-invalid", "flag --env must be NAME=VALUE,NAME=VALUE", "--env=AWS_REGION=eu-central-1"
             )
+        for name, _, _ in pairs:
+            if name.upper().endswith(SECRET_VARIABLES):
+                raise _secret(f"variable {printable(name, 60)}", printable(name, 60))
         return {name: value for name, _, value in pairs}
 
     def exec_config(self) -> dict[str, Any]:
@@ -210,10 +214,14 @@ def _is_base64(text: str) -> bool:
     return True
 
 
+def _secret(what: str, variable: str) -> BadRequest:
+    hint = f"keep it in a Secret, and give it to the pod by variable {variable}"
+    return BadRequest("secret-in-arguments", f"{what} would stand in a file that many can read", hint)
+
+
 def _text(setting: Setting, given: dict[str, str]) -> str:
     """Return the text of a plugin's flag, once it is known to be valid and no secret."""
     if "secret" in setting.name.split("-")[1:] or "password" in setting.name:
-        hint = f"keep it in a Secret and give it to the pod by variable {setting.env[-1] if setting.env else ''}"
-        raise BadRequest("secret-in-arguments", f"--{setting.name} would stand in a file that many can read", hint)
+        raise _secret(f"--{setting.name}", setting.env[0])
     value = parse(setting, given[setting.name], f"flag --{setting.name}")
     return str(value).lower() if isinstance(value, bool) else given[setting.name]
