@@ -29,6 +29,7 @@ def test_each_sub_command_tells_its_flags(name: str) -> None:
     text = printed(name, "--help")
     assert text.startswith(f"usage: execcred {name} ")
     assert "--help" in text
+    assert "--output text|json" in text
 
 
 def test_help_shows_durations_as_flags_take_them() -> None:
