@@ -15,7 +15,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-TREE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+TREE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))  # IMAGE/lib/<name>-plugin
+IMAGE = os.path.dirname(os.path.dirname(TREE))
 BLOCK = 1 << 20
 
 
@@ -32,6 +33,7 @@ def install(words: list[str]) -> str:
     name = os.path.basename(TREE)
     try:
         with _Lock(target):
+            _remove(*_working(target, name))  # what a killed one left
             if _is_installed(target, name):
                 return f"{target}/bin/{name} is installed already\n"
             _check_space(target)
@@ -55,8 +57,7 @@ def _check(target: str) -> None:
         path = f"{target}/{folder}"
         if os.path.lexists(path) and not stat.S_ISDIR(os.lstat(path).st_mode):
             raise ExecCredError("install-impossible", f"{path} is not a directory", "remove it, or install elsewhere")
-    source = os.path.dirname(os.path.dirname(TREE))
-    if os.path.realpath(target) == os.path.realpath(source):
+    if os.path.realpath(target) == os.path.realpath(IMAGE):
         raise ExecCredError("install-impossible", f"{target} is the image itself", "install into another directory")
     if os.statvfs(target).f_flag & os.ST_NOEXEC:
         raise ExecCredError(
@@ -89,8 +90,7 @@ def _is_installed(target: str, name: str) -> bool:
     copy = f"{target}/lib/{name}"
     own, there = sorted(_entries(TREE)), sorted(_entries(copy))
     pairs = [(f"{TREE}/{path}", f"{copy}/{path}") for path, is_folder in own if not is_folder]
-    launcher = f"bin/{name}"
-    pairs.append((f"{os.path.dirname(os.path.dirname(TREE))}/{launcher}", f"{target}/{launcher}"))
+    pairs.append((f"{IMAGE}/bin/{name}", f"{target}/bin/{name}"))
     return own == there and all(_same(*pair) for pair in pairs)
 
 
@@ -138,12 +138,15 @@ def _check_space(target: str) -> None:
         )
 
 
+def _working(target: str, name: str) -> tuple[str, str, str]:
+    """Return the names that an install works under: of the new tree, the old one, the new launcher."""
+    return f"{target}/lib/.{name}.new", f"{target}/lib/.{name}.old", f"{target}/bin/.{name}.new"
+
+
 def _replace(target: str, name: str) -> None:
     """Put the tree in place of whatever is there, then the launcher."""
-    new, old, place = f"{target}/lib/.{name}.new", f"{target}/lib/.{name}.old", f"{target}/lib/{name}"
-    launcher, start = f"{target}/bin/.{name}.new", f"{target}/bin/{name}"
-    for leftover in (new, old, launcher, *([start] if os.path.isdir(start) else [])):
-        _remove(leftover)
+    new, old, launcher = _working(target, name)
+    place, start = f"{target}/lib/{name}", f"{target}/bin/{name}"
     try:
         _make_folder(new)
         for path, is_folder in _entries(TREE):
@@ -151,14 +154,15 @@ def _replace(target: str, name: str) -> None:
                 _make_folder(f"{new}/{path}")
             else:
                 _copy(f"{TREE}/{path}", f"{new}/{path}")
-        _copy(f"{os.path.dirname(os.path.dirname(TREE))}/bin/{name}", launcher)
+        _copy(f"{IMAGE}/bin/{name}", launcher)
         if os.path.lexists(place):
             os.rename(place, old)
         os.rename(new, place)
+        if os.path.isdir(start):
+            _remove(start)
         os.rename(launcher, start)
     finally:
-        for leftover in (new, old, launcher):
-            _remove(leftover)
+        _remove(new, old, launcher)
 
 
 def _make_folder(path: str) -> None:
@@ -177,10 +181,10 @@ def _copy(source: str, target: str) -> None:
         os.fchmod(writer.fileno(), mode)
 
 
-def _remove(path: str) -> None:
-    if os.path.isdir(path) and not os.path.islink(path):
-        for entry in os.listdir(path):
-            _remove(f"{path}/{entry}")
-        os.rmdir(path)
-    elif os.path.lexists(path):
-        os.unlink(path)
+def _remove(*paths: str) -> None:
+    for path in paths:
+        if os.path.isdir(path) and not os.path.islink(path):
+            _remove(*[f"{path}/{entry}" for entry in os.listdir(path)])
+            os.rmdir(path)
+        elif os.path.lexists(path):
+            os.unlink(path)

@@ -163,10 +163,13 @@ def test_a_killed_one_leaves_nothing_that_half_works(before: str, tree: Path, ta
     assert in_time, "no kill came in time to test anything"
 
 
-def test_leftovers_of_a_killed_one_are_removed(tree: Path, target: Path) -> None:
+@pytest.mark.parametrize("before", ["nothing", "a good copy"])
+def test_leftovers_of_a_killed_one_are_removed(before: str, tree: Path, target: Path) -> None:
+    if before == "a good copy":
+        install(tree, target)
     for leftover in (f"lib/.{NAME}.new/app", f"lib/.{NAME}.old/rt"):
         (target / leftover).mkdir(parents=True)
-    (target / "bin").mkdir()
+    (target / "bin").mkdir(exist_ok=True)
     (target / "bin" / f".{NAME}.new").write_text("half")
     install(tree, target)
     assert sorted(path.name for path in target.glob("*/*")) == [NAME, NAME]
