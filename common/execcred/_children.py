@@ -18,6 +18,7 @@ METADATA = (
     "169.254.169.254,169.254.170.2,169.254.170.23,[fd00:ec2::254],[fd00:ec2::23],fd00:ec2::254,fd00:ec2::23,"
     "metadata.google.internal,metadata"
 )
+_starting: list[Child] = []
 _started: list[Child] = []
 
 
@@ -28,6 +29,8 @@ class Child(subprocess.Popen):  # type: ignore[type-arg]  # text or bytes, as th
     that is given its own session by its caller outlives us.
     """
 
+    ended_by = 0  # a signal that came while the number of a child that had begun was not known yet
+
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         given = kwargs.get("env")
         source = os.environ if given is None else given
@@ -37,19 +40,25 @@ class Child(subprocess.Popen):  # type: ignore[type-arg]  # text or bytes, as th
         for stream in ("stdin", "stderr"):
             if kwargs.get(stream) is None:
                 kwargs[stream] = subprocess.DEVNULL
-        if not stays:
-            _started.append(self)  # before it starts: a signal may come while it does
-        super().__init__(*args, **kwargs)
+        _starting.append(self)
+        try:
+            super().__init__(*args, **kwargs)
+            if not stays:
+                _started.append(self)
+        finally:
+            _starting.remove(self)
+        if Child.ended_by:
+            _end(Child.ended_by, None)
 
     def send_signal(self, sig: int) -> None:
         """Signal the child, unless it has ended, with all that it started: `az` and `gcloud` are scripts."""
-        if self._child_created and self.poll() is None:  # type: ignore[attr-defined]
+        if self.poll() is None:
             with contextlib.suppress(ProcessLookupError):  # another thread waits for it
                 os.killpg(self.pid, sig)
 
 
 def tame(*metadata: str) -> None:
-    """Make every child of an SDK a `Child`, and keep SDK logs and warnings off stderr: they may hold secrets.
+    """Make every child of an SDK a `Child`, bound its answers, and keep its logs and warnings off stderr.
 
     Metadata servers are asked directly, whatever HTTPS_PROXY says; `metadata` adds URLs or hosts of such servers. An
     empty variable counts as unset, for SDKs as for us.
@@ -58,11 +67,15 @@ def tame(*metadata: str) -> None:
     import logging
     import warnings
 
+    from ._answers import bound
+
+    bound()
     subprocess.Popen = Child  # type: ignore[misc]  # no SDK but botocore lets its caller choose
     logging.lastResort = None
     logging.raiseExceptions = False
     warnings.simplefilter("ignore")
-    for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT):  # their session does not end with the terminal's
+    # Their session does not end with the terminal's.
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT):
         if signal.getsignal(number) is not signal.SIG_IGN:
             signal.signal(number, _end)
     for name in [name for name, text in os.environ.items() if not text]:
@@ -75,6 +88,11 @@ def tame(*metadata: str) -> None:
 
 
 def _end(number: int, _: object) -> None:
+    if _starting:
+        Child.ended_by = number
+        return
+    if number == signal.SIGINT:
+        raise KeyboardInterrupt  # which is told, and ends children, too
     end_children()
     os._exit(128 + number)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import http.client
 import logging
 import os
 import signal
@@ -23,13 +24,16 @@ if TYPE_CHECKING:
 def untamed() -> Iterator[None]:
     """Undo what `Env.tame` does to a process, as this one does not end with the answer."""
     popen, last_resort, raising = subprocess.Popen, logging.lastResort, logging.raiseExceptions
-    handlers = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)}
+    response = http.client.HTTPConnection.response_class
+    numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
+    handlers = {number: signal.getsignal(number) for number in numbers}
     proxied = {name: os.environ.get(name) for name in ("NO_PROXY", "no_proxy")}
     yield
     for name, text in proxied.items():
         os.environ.pop(name, None)
         os.environ |= {} if text is None else {name: text}
     subprocess.Popen = popen  # type: ignore[misc]
+    http.client.HTTPConnection.response_class = response
     logging.lastResort, logging.raiseExceptions = last_resort, raising
     for number, handler in handlers.items():
         signal.signal(number, handler)

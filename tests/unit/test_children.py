@@ -176,17 +176,19 @@ def test_so_does_the_end_that_a_controller_a_terminal_or_a_person_asks_for(
     assert all(gone(int(each)) for each in pids.read_text().split())
 
 
-def test_a_child_that_is_only_starting_when_the_end_comes_is_ended_too(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("name", "status"), [("TERM", 143), ("INT", 3)])
+def test_a_child_that_is_only_starting_when_the_end_comes_is_ended_too(name: str, status: int, tmp_path: Path) -> None:
+    """On one processor the child runs, and sends the signal, before its parent knows its number."""
     code = """
-    import signal, time
-    def slow():
-        open(sys.argv[0] + ".pid", "w").write(str(os.getpid()))
-        os.kill(os.getppid(), signal.SIGTERM)
-        time.sleep(60)
-    subprocess.Popen(["true"], preexec_fn=slow)
+    os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
+    script = 'echo $$ >"$0"; kill -NAME $PPID; exec sleep 60'
+    subprocess.Popen(["/bin/sh", "-c", script, sys.argv[0] + ".pid"]).wait()
     """
-    assert run_plugin(code, tmp_path, "--timeout=30").startswith("143 |")
-    assert gone(int((tmp_path / "plugin.py.pid").read_text()))
+    for number in range(10):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        assert run_plugin(code.replace("NAME", name), folder, "--timeout=30").startswith(f"{status} |")
+        assert gone(int((folder / "plugin.py.pid").read_text()))
 
 
 def test_a_browser_that_the_sdk_opens_stays(tmp_path: Path) -> None:
