@@ -120,6 +120,34 @@ def test_without_cluster_info_the_flags_name_the_cluster(plugin: str, naming: li
     assert "provideClusterInfo" not in found
 
 
+WEST = "--server=https://0123.gr7.us-west-2.eks.amazonaws.com"
+ARN = "arn:aws:eks:us-west-2:111122223333:cluster/Prod_1"
+
+
+@pytest.mark.parametrize(
+    ("flags", "extension"),
+    [
+        ((), {"clusterName": "spoke-1", "region": "eu-central-1"}),
+        ((WEST,), {"clusterName": "spoke-1", "region": "us-west-2"}),
+        (
+            ("--server=https://eks.internal.example", "--region=us-east-1"),
+            {"clusterName": "spoke-1", "region": "us-east-1"},
+        ),
+        (("--server=https://eks.internal.example",), {"clusterName": "spoke-1"}),
+        ((WEST, "--cluster=prod", f"--cluster-name={ARN}"), {"clusterName": ARN, "region": "us-west-2"}),
+    ],
+)
+def test_an_eks_clusters_region_is_its_own_and_never_the_examples(
+    flags: tuple[str, ...], extension: dict[str, str]
+) -> None:
+    profile = from_yaml(printed("provider-config", "--plugin=eks", "--for=kueue", "--part=cluster-profile", *flags))
+    (provider,) = profile["status"]["accessProviders"]
+    assert provider["cluster"]["extensions"][0]["extension"] == extension
+    named = [f"--cluster-name={extension['clusterName']}"]
+    named += [f"--region={extension['region']}"] if "region" in extension else []
+    assert {*named} == {*arguments("eks", "argocd", "--without-cluster-info", *flags)} - {"--api-version=v1"}
+
+
 def test_knative_mounts_the_image_above_the_command() -> None:
     data = from_yaml(printed("provider-config", "--plugin=eks", "--for=knative", "--image=r.example/eks@sha256:00"))
     (plugin,) = data["knative_operator"]["multicluster"]["plugins"]
@@ -175,6 +203,7 @@ def test_the_version_of_flag_and_field_agree() -> None:
         (("--for=ocm", "--managed-serviceaccount=kueue"), "c1-kueue"),
         (("--for=kueue", "--secret-name-template=x-{clusterName}-y"), "x-c1-y"),
         (("--for=kueue", "--secret-name=all"), "all"),
+        (("--for=kueue", "--cluster-name=other"), "other"),
     ],
 )
 def test_the_role_grants_get_on_the_one_secret_that_is_read(flags: tuple[str, ...], secret: str) -> None:

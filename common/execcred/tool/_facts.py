@@ -14,7 +14,7 @@ CLOUDS = ("eks", "gke", "aks")
 
 
 class Subject:
-    """A plugin as examples show it; `{cluster}` stands for the cluster's name.
+    """A plugin as examples show it; `{cluster}` stands for the cluster's name, `{region}` for an EKS cluster's region.
 
     settings: what each example sets; config: the ClusterProfile's extension for it; naming: flags that say the same
     where no config arrives; server: of the example's cluster.
@@ -60,8 +60,8 @@ SUBJECTS = {
         Subject(
             "eks",
             {"allow-server": EKS_HOSTS},
-            {"clusterName": "{cluster}", "region": "eu-central-1"},
-            {"cluster-name": "{cluster}", "region": "eu-central-1"},
+            {"clusterName": "{cluster}", "region": "{region}"},
+            {"cluster-name": "{cluster}", "region": "{region}"},
             "https://0123456789ABCDEF0123456789ABCDEF.gr7.eu-central-1.eks.amazonaws.com",
         ),
         Subject(

@@ -62,6 +62,7 @@ class Task:
         self.namespace = settings.text("namespace-of-consumer") or self.consumer.namespace
         self.server = settings.text("server") or self.subject.server.format(cluster=self.cluster)
         self.name = settings.text("name") or self._default_name()
+        self.known_as = own.get("cluster-name", self.cluster)  # to the plugin: EKS allows other names, and ARNs
         self._own = own
         self._check()
 
@@ -119,15 +120,23 @@ class Task:
 
     def config(self) -> dict[str, str]:
         """Return what the ClusterProfile's exec extension holds for this plugin."""
-        return {key: text.format(cluster=self.cluster) for key, text in self.subject.config.items()}
+        return self._filled_in(self.subject.config)
+
+    def _filled_in(self, texts: dict[str, str]) -> dict[str, str]:
+        """Return an example's texts for this cluster; a region that neither flag nor server tells is left out."""
+        from execcred_eks import region_of_server
+
+        region = self._own.get("region") or region_of_server(self.server)
+        filled = {key: text.format(cluster=self.known_as, region=region) for key, text in texts.items()}
+        return {key: text for key, text in filled.items() if text}
 
     def secret(self) -> str:
         """Return the name of the cluster's Secret, which a reader reads."""
         account = self._own.get("managed-serviceaccount", OCM_ACCOUNT if self.target == "ocm" else "")
         template = self._own.get("secret-name-template", f"{{clusterName}}-{account}" if account else "")
         if template:
-            return template.replace("{clusterName}", self.cluster)
-        name = next(iter(self.subject.naming.values())).format(cluster=self.cluster)
+            return template.replace("{clusterName}", self.known_as)
+        name = next(iter(self._filled_in(self.subject.naming).values()))
         return self._own.get("secret-name", name)
 
     def version(self) -> str:
@@ -141,7 +150,7 @@ class Task:
             flags["managed-serviceaccount"] = OCM_ACCOUNT
         if not self.cluster_info:
             flags.pop("allow-server", None)  # there is no server to compare; here the admin writes it anyway
-            flags |= {key: text.format(cluster=self.cluster) for key, text in self.subject.naming.items()}
+            flags |= self._filled_in(self.subject.naming)
         flags |= self._own
         bare = {each.name for each in self.subject.plugin().settings if each.kind == "flag"}
         return [f"--{name}" if name in bare and text == "true" else f"--{name}={text}" for name, text in flags.items()]
