@@ -26,6 +26,11 @@ FOREIGN: dict[str, dict[str, set[str]]] = {
         "repo add": set(),
         "upgrade": {"--install", "--namespace", "--create-namespace", "--values", "--set", "--reuse-values"},
     },
+    "aws": {
+        "eks create-pod-identity-association": {"--cluster-name", "--namespace", "--service-account", "--role-arn"},
+        "eks create-access-entry": {"--cluster-name", "--principal-arn"},
+        "eks associate-access-policy": {"--cluster-name", "--principal-arn", "--policy-arn", "--access-scope"},
+    },
     "clusteradm": {"init": {"--feature-gates"}},
     "argocd": {"cluster get": set(), "cluster list": set()},
     "install": {"": {"-m"}},

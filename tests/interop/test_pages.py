@@ -57,7 +57,7 @@ def kueue_after(reader: Follower) -> str:
     """Kueue itself reads the merged configuration of the ConfigMap; nothing that was there is lost."""
     path = "/api/v1/namespaces/kueue-system/configmaps/kueue-manager-config"
     text = reader.hub.call("GET", path)[1]["data"]["controller_manager_config.yaml"]
-    files = ["controller_manager_config.yaml", "eks.yaml", "gke.yaml", "aks.yaml", "kubeconfig.yaml"]
+    files = ["controller_manager_config.yaml", "kueue.yaml", "gke.yaml", "aks.yaml", "kubeconfig.yaml"]
     for version in KUEUE_VERSIONS:
         answers = [json.loads(line) for line in reader.run(tool(f"kueue-config-{version}"), *files).stdout.splitlines()]
         assert [answer["error"] for answer in answers if "error" in answer] == []
