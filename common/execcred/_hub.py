@@ -76,7 +76,9 @@ def _in_cluster(env: Env) -> Hub:
     return Hub("in-cluster service account", _server({"server": url}, ca, fail, env), token, namespace.strip())
 
 
-def _failure(source: str) -> Any:
+def _failure(source: str) -> Callable[[str], ExecCredError]:
+    """Return the maker of errors about one source of the hub."""
+
     def fail(what: str) -> ExecCredError:
         return ExecCredError(
             "hub-config",
@@ -87,7 +89,7 @@ def _failure(source: str) -> Any:
     return fail
 
 
-def _read(path: str, name: str, fail: Any, env: Env) -> str:
+def _read(path: str, name: str, fail: Callable[[str], ExecCredError], env: Env) -> str:
     try:
         return env.read_file(path).decode("utf-8-sig")
     except OSError as error:
@@ -176,7 +178,7 @@ def connection(choice: kubeconfig.Choice, fail: Callable[[str], ExecCredError], 
     return server, token
 
 
-def _server(cluster: Mapping[str, Any], ca: str, fail: Any, env: Env) -> Server:
+def _server(cluster: Mapping[str, Any], ca: str, fail: Callable[[str], ExecCredError], env: Env) -> Server:
     import ssl
 
     from ._urls import env_proxy, is_host, parse_url
@@ -212,7 +214,7 @@ def _server(cluster: Mapping[str, Any], ca: str, fail: Any, env: Env) -> Server:
     return Server(parsed, context, name, via)
 
 
-def _header_safe(token: str, fail: Any) -> str:
+def _header_safe(token: str, fail: Callable[[str], ExecCredError]) -> str:
     try:
         return clean_token(token)
     except ExecCredError as error:

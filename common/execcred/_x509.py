@@ -79,6 +79,7 @@ def _unusable(what: str) -> ExecCredError:
 
 
 def memory_file(text: str) -> IO[bytes]:
+    """Return an open file that holds `text`, in memory where the system can (Linux); its caller closes it."""
     file: IO[bytes]
     if hasattr(os, "memfd_create"):
         file = os.fdopen(os.memfd_create("pem"), "w+b")
@@ -92,5 +93,6 @@ def memory_file(text: str) -> IO[bytes]:
 
 
 def memory_path(file: IO[bytes]) -> str:
+    """Return a path by which OpenSSL, which takes no open files, reads such a file."""
     path = f"/proc/self/fd/{file.fileno()}"
     return path if os.path.exists(path) else str(file.name)

@@ -51,7 +51,7 @@ ROPC = "password logins (ropc) fail with MFA, and Microsoft retires them; use --
 LEGACY = "the legacy Entra ID integration of AKS has been retired; move the cluster to the managed one"
 UNSUPPORTED = {"legacy": LEGACY, "pop-enabled": POP, "pop-claims": POP, "username": ROPC, "password": ROPC}
 AKS_SERVER = "6dae42f8-4368-4678-94ff-3960e28e3630"  # the one application of all AKS-managed clusters
-IDENTITY = "allow-profile-identity"
+GUARD = "allow-profile-identity"
 
 
 def _three(word: str, aad: str = "") -> tuple[str, str, str]:
@@ -61,10 +61,8 @@ def _three(word: str, aad: str = "") -> tuple[str, str, str]:
 
 SETTINGS = (
     Setting("login", f"one of {', '.join(NEEDS)}", env=("AAD_LOGIN_METHOD",), aliases=("l",)),
-    Setting("client-id", "application or identity", env=(*_three("CLIENT_ID"), "CLIENT_ID"), trust=IDENTITY),
-    Setting(
-        "tenant-id", "tenant", env=("AZURE_TENANT_ID", "ARM_TENANT_ID", "TENANT_ID"), aliases=("t",), trust=IDENTITY
-    ),
+    Setting("client-id", "application or identity", env=(*_three("CLIENT_ID"), "CLIENT_ID"), trust=GUARD),
+    Setting("tenant-id", "tenant", env=("AZURE_TENANT_ID", "ARM_TENANT_ID", "TENANT_ID"), aliases=("t",), trust=GUARD),
     Setting("client-secret", "secret of the application (spn); better by variable", env=_three("CLIENT_SECRET")),
     Setting(
         "client-certificate",
@@ -83,14 +81,14 @@ SETTINGS = (
         "service account token to exchange (workloadidentity); read anew each time",
         env=("AZURE_FEDERATED_TOKEN_FILE", "ARM_OIDC_TOKEN_FILE_PATH"),
     ),
-    Setting("identity-resource-id", "managed identity, by resource id (msi)", trust=IDENTITY),
-    Setting("identity-object-id", "managed identity, by object id (msi)", trust=IDENTITY),
-    Setting("subscription", "subscription whose account az uses (azurecli)", aliases=("s",), trust=IDENTITY),
+    Setting("identity-resource-id", "managed identity, by resource id (msi)", trust=GUARD),
+    Setting("identity-object-id", "managed identity, by object id (msi)", trust=GUARD),
+    Setting("subscription", "subscription whose account az uses (azurecli)", aliases=("s",), trust=GUARD),
     Setting(
         "azure-pipelines-service-connection-id",
         "service connection (azurepipelines)",
         env=("AZURESUBSCRIPTION_SERVICE_CONNECTION_ID",),
-        trust=IDENTITY,
+        trust=GUARD,
     ),
     Setting("server-id", "audience of the token; AKS if unset", env=("AAD_SERVER_APPLICATION_ID",), default=AKS_SERVER),
     Setting(
@@ -103,7 +101,7 @@ SETTINGS = (
     Setting("authority-host", "https URL of Entra ID, for other clouds", env=("AZURE_AUTHORITY_HOST",)),
     Setting("redirect-url", "where the browser returns to (interactive)"),
     Setting("login-hint", "user name to fill in (interactive)"),
-    Setting(IDENTITY, "let a profile choose identity and tenant", kind="flag", guard=True),
+    Setting(GUARD, "let a profile choose identity and tenant", kind="flag", guard=True),
     Setting("use-azurerm-env-vars", "ARM_ variables before all others", kind="flag"),
     Setting("disable-environment-override", "no variables but EXECCRED_ ones", kind="flag"),
     Setting("disable-instance-discovery", "accepted: an authority is never looked up elsewhere", kind="flag"),
@@ -122,11 +120,12 @@ class Login:
 
     def __init__(self, request: Request, settings: Settings, env: Env) -> None:
         self.request, self.settings, self.env = request, settings, env
-        self.mode = ""
+        self.mode = ""  # which `text` asks for, also while it is being found
         self.mode = self._mode()
         server = self.text("server-id").removeprefix("spn:").removesuffix("/.default").rstrip("/")
         self.scope = f"{server}/.default"
         self.authority = self._authority()
+        # What is waited for, in words.
         self.tool = {"azurecli": "az", "azd": "azd"}.get(self.mode, f"login {self.mode}")
         self._complete()
         self.chosen = self._only() if self.mode in ONE_OF else ""

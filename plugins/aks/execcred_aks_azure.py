@@ -49,10 +49,8 @@ def _source(login: Login, wire: Wire) -> Any:
         "read_timeout": seconds,
     }
     options |= {"retry_total": 3, "retry_connect": 1, "retry_backoff_factor": 0.2}
-    tool: dict[str, Any] = {
-        "tenant_id": login.text("tenant-id"),
-        "process_timeout": int(seconds) + 1,
-    }  # the deadline comes first
+    # Of the SDK's limit and our deadline, the deadline comes first.
+    tool: dict[str, Any] = {"tenant_id": login.text("tenant-id"), "process_timeout": int(seconds) + 1}
     if login.mode == "msi":
         return _managed_identity(sdk, login, options)
     if login.mode == "azurecli":
