@@ -46,7 +46,7 @@ SETTINGS = (
     ),
     Setting(
         "lifetime",
-        "of an impersonated token; beyond 1h an organization policy must allow it, up to 12h",
+        "of an impersonated token; beyond 1h an organisation policy must allow it, up to 12h",
         kind="seconds",
         default=3600.0,
     ),
