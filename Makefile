@@ -35,7 +35,7 @@ test: lint ## every test but those of the packages, with branch coverage
 	$(BIN)/coverage combine -q
 	$(BIN)/coverage report
 
-check: lint test ## what CI runs
+check: lint test ## what a change must pass
 
 coverage: setup ## branch coverage of layer and Secret readers by their own tests
 	$(BIN)/coverage erase
