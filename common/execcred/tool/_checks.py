@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 
 # With these, clients do not even start the plugin.
 REFUSED_BY_CLIENTS = (
-    *("interactive-mode-missing", "exec-version-invalid", "command-missing", "exec-config-missing"),
-    *("field-type", "env-shape"),
+    *("interactive-mode-missing", "interactive-mode-invalid", "exec-version-invalid"),
+    *("command-missing", "exec-config-missing", "field-type", "env-shape"),
 )
 VARIABLE_LIMIT = 131072 - len("KUBERNETES_EXEC_INFO=") - 1  # what Linux lets one variable hold
 SECRET = re.compile(r"eyJ[\w-]{10,}[\w.-]*|k8s-aws-v1\.[\w=-]+|ya29\.[\w.-]+|X-Amz-[\w-]+=[^&\s]+|-----BEGIN.*")

@@ -40,6 +40,9 @@ eg args: [--api-version=v1]
 interactive-mode-missing: client-go refuses v1 exec configs in kubeconfigs, and Kueue all, without interactiveMode.
 -> Set Never for controllers, IfAvailable for people.
 eg "interactiveMode": "Never"
+interactive-mode-invalid: Clients know Never, IfAvailable and Always, spelt so, and refuse all else.
+-> Set Never for controllers, IfAvailable for people.
+eg "interactiveMode": "Never"
 interactive-mode-always: A controller has no terminal, so a plugin that must have one never runs.
 -> Set Never.
 eg "interactiveMode": "Never"

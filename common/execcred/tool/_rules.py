@@ -134,13 +134,15 @@ def version(entry: Entry) -> Iterator[Found]:
 
 
 def interactive(entry: Entry) -> Iterator[Found]:
-    """What v1 demands in kubeconfigs, and Kueue always; Argo CD has no such field."""
+    """What v1 demands in kubeconfigs, and Kueue always, and what no client knows; Argo CD has no such field."""
     mode = entry.config.get("interactiveMode")
     if entry.kind == ARGOCD:
         return
     if not mode:
         if entry.kind != KUBECONFIG or entry.config.get("apiVersion") == VERSIONS[0]:
             yield (), "interactive-mode-missing", "interactiveMode is missing"
+    elif isinstance(mode, str) and mode not in ("Never", "IfAvailable", "Always"):
+        yield ("interactiveMode",), "interactive-mode-invalid", "interactiveMode is none that clients know"
     elif mode == "Always" and entry.kind != KUBECONFIG:
         yield ("interactiveMode",), "interactive-mode-always", "no controller has a terminal"
 
