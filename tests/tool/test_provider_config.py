@@ -237,6 +237,23 @@ def test_argo_cd_needs_the_plugin_in_both_of_its_workloads() -> None:
     assert kinds == [("StatefulSet", "argocd-application-controller"), ("Deployment", "argocd-server")]
 
 
+@pytest.mark.parametrize("what", [("--for=kueue", "--part=cluster-profile"), ("--for=argocd",)])
+@pytest.mark.parametrize(
+    ("plugin", "flags", "told"),
+    [
+        ("eks", (), "# Not given, so examples stand for them: --server, --ca-data.\n"),
+        ("eks", ("--server=https://x.example",), "# Not given, so examples stand for them: --ca-data.\n"),
+        ("eks", ("--server=https://x.example", "--ca-data=aaaa"), ""),
+        ("gke", (), "# Not given, so examples stand for them: --server.\n"),  # the Gateway's CA is a public one
+    ],
+)
+def test_a_comment_tells_what_is_an_example_only(
+    what: tuple[str, ...], plugin: str, flags: tuple[str, ...], told: str
+) -> None:
+    text = printed("provider-config", f"--plugin={plugin}", *what, *flags)
+    assert "".join([line for line in text.splitlines(True) if "examples" in line]) == told
+
+
 @pytest.mark.parametrize("flags", [("--for=kueue",), ("--for=argocd",), ("--for=knative",), ("--for=generic",)])
 def test_json_says_the_same_as_yaml(flags: tuple[str, ...]) -> None:
     command = ("provider-config", "--plugin=eks", *flags)

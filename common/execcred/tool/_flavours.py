@@ -107,7 +107,7 @@ def argocd(task: Task) -> Documents:
         },
     }
     versions = "3.5 and newer, which send cluster info" if task.cluster_info else "before 3.5: the flags say it all"
-    return [(document, [f"Argo CD {versions}."])]
+    return [(document, [f"Argo CD {versions}.", *_examples(task)])]
 
 
 def knative(task: Task) -> Documents:
@@ -132,7 +132,15 @@ def cluster_profile(task: Task) -> Documents:
         "spec": {"displayName": task.cluster, "clusterManager": {"name": "fleet-admin"}},
         "status": {"accessProviders": [{"name": task.name, "cluster": cluster}]},
     }
-    return [(document, [f"What a producer writes for a cluster that {task.name} gives access to"])]
+    return [(document, [f"What a producer writes for a cluster that {task.name} gives access to.", *_examples(task)])]
+
+
+def _examples(task: Task) -> list[str]:
+    """Return the comment on what was not given and so is an example: nobody sees that of a CA in base64."""
+    flags = [f"--{name}" for name in ("server", "ca-data") if not task.settings.given(name)]
+    if not task.ca_data():
+        flags.remove("--ca-data")
+    return [f"Not given, so examples stand for them: {', '.join(flags)}."] if flags else []
 
 
 # --- the pod ---
