@@ -6,6 +6,7 @@ import json
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import threading
@@ -18,7 +19,7 @@ import yaml
 from execcred import Env, ExecCredError
 from execcred.conformance.fakes import FaultyServer, KubeServer
 from execcred.tool._main import respond
-from interop.cluster import b64
+from interop.cluster import b64, until
 from tool.hubs import EXEC, PLUGIN
 from tool.support import findings, run
 
@@ -325,6 +326,23 @@ def test_a_kubeconfig_of_many_megabytes_can_be_updated_again_and_looked_at(fleet
     words = ("--output=json", f"--kubeconfig={fleet.folder / 'config'}", "--context=fleet/spoke-4")
     text, _ = respond(("doctor", *words), Env(fleet.variables()))
     assert json.loads(text)["steps"][0]["details"]["context"] == "fleet/spoke-4"
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGINT], ids=str)
+def test_who_is_ended_while_it_writes_leaves_no_lock(fleet: Fleet, number: int) -> None:
+    """Else kubectl could write this kubeconfig no more. It is a large one, so that the signal comes in time."""
+    path = fleet.folder / "config"
+    rows = "".join([f"- name: c{each}\n  cluster: {{server: 'https://c{each}.example'}}\n" for each in range(20_000)])
+    path.write_text(f"apiVersion: v1\nkind: Config\nclusters:\n{rows}")
+    fleet.profile("spoke-1", {"clusterName": "one"})
+    words = ["kubeconfig", f"--provider-file={fleet.providers}", f"--to={path}", f"--kubeconfig={fleet.kubeconfig}"]
+    with subprocess.Popen([sys.executable, "-m", "execcred.tool", *words], stderr=subprocess.PIPE) as child:
+        until("it holds the lock", lambda: Path(f"{path}.lock").exists())
+        child.send_signal(number)
+        _, told = child.communicate(timeout=60)
+    assert (child.returncode, b"[interrupted]" in told) == (3, True), told
+    assert not [each for each in os.listdir(fleet.folder) if each.startswith("config.")]
+    assert path.read_text().endswith(rows)
 
 
 def test_a_hub_that_is_looked_for_without_end_is_given_up(fleet: Fleet) -> None:

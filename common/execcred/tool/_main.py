@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
 
 from execcred._env import Env
@@ -54,6 +55,9 @@ def _help() -> str:
 
 def main() -> NoReturn:
     """Run the tool."""
+    for number in (signal.SIGTERM, signal.SIGHUP):  # as Ctrl-C: a kubeconfig's lock goes with the tool
+        if signal.getsignal(number) is not signal.SIG_IGN:
+            signal.signal(number, signal.default_int_handler)
     env = Env(os.environ, terminal=os.isatty(0), prefix="execcred: ")
     sys.exit(_run(sys.argv[1:], env))
 
