@@ -71,7 +71,7 @@ EXCEPTIONS: dict[str, Row] = {
         ExecCredError,
         "aws-file-unreadable",
         "{path}: {reason}",
-        "user {uid} must be able to read it; for projected tokens set fsGroup of the pod to that user's group",
+        "it must be there, and user {uid} able to read it; for projected tokens set fsGroup of the pod to its group",
     ),
     "RuntimeError": (TryAgain, "credentials-expired", "the credentials are over", "renew them at their source"),
 }

@@ -211,7 +211,7 @@ def test_an_unreadable_web_identity_token_is_not_passed_over(sts_cloud: Cloud, t
     result = run(variables, *WHERE)
     assert (result.code, result.status) == ("aws-file-unreadable", 1)
     assert f"{tmp_path}/token: No such file or directory" in result.err
-    assert f"user {os.geteuid()} must be able to read it" in result.err
+    assert f"it must be there, and user {os.geteuid()} able to read it" in result.err
     assert sts_cloud.asked == []
 
 
