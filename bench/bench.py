@@ -26,12 +26,12 @@ INTRO = """# Benchmarks
 
 Written by `make bench`; do not edit. Whole processes, medians of {runs} runs, both sides in turn. "bare" is
 `python3 -I -S -c pass`. The plugins are the zipapps. Cloud stand-ins answer after 50 ms. Absolute times depend on the
-machine; the ratios are what the bars are for.
+machine, so the bars, in brackets, are for the ratios.
 
 {machine}
 
-| what | peer | ours ms | peer ms | wall | bar | ours MiB | peer MiB | memory | bar | other | holds |
-|---|---|---|---|---|---|---|---|---|---|---|---|
+| what | peer | ms, ours / peer | ratio | MiB, ours / peer | ratio | besides | holds |
+|---|---|---|---|---|---|---|---|
 """
 
 
@@ -75,14 +75,10 @@ def line_of(row: Row, bare: Command) -> tuple[str, bool]:
     cells = [
         row.what,
         f"{row.peer_name}{' (absent: bare)' if absent else ''}",
-        f"{ours.ms:.1f}",
-        f"{theirs.ms:.1f}",
-        f"{wall:.2f}×",
-        f"{wall_bar}×" if wall_bar else "",
-        f"{ours.mib:.1f}",
-        f"{theirs.mib:.1f}",
-        f"{memory:.2f}×",
-        f"{memory_bar}×" if memory_bar else "",
+        f"{ours.ms:.1f} / {theirs.ms:.1f}",
+        f"{wall:.2f}×{f' (≤ {wall_bar}×)' if wall_bar else ''}",
+        f"{ours.mib:.1f} / {theirs.mib:.1f}",
+        f"{memory:.2f}×{f' (≤ {memory_bar}×)' if memory_bar else ''}",
         other,
         "yes" if holds else "**no**",
     ]
