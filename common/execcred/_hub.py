@@ -147,6 +147,8 @@ def _from_choice(choice: kubeconfig.Choice, source: str, env: Env) -> Hub:
     for name, why in UNSUPPORTED.items():
         if choice.user.get(name):
             raise fail(f"its user has {name}, and {why}")
+    if kubeconfig.truth(choice.cluster, "insecure-skip-tls-verify"):
+        raise fail("insecure-skip-tls-verify: whoever answers could take the token; give the certificate-authority")
     server, token = connection(choice, fail, env)
     return Hub(source, server, token, kubeconfig.field(choice.context, "namespace", fail))
 

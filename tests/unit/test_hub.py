@@ -249,7 +249,7 @@ def context_of(world: World) -> ssl.SSLContext:
     return context
 
 
-def test_tls_is_verified_unless_the_admins_file_says_otherwise() -> None:
+def test_tls_is_always_verified() -> None:
     contexts = [
         context_of(reads()),
         context_of(reads(ca=AUTHORITY.pem)),
@@ -259,7 +259,8 @@ def test_tls_is_verified_unless_the_admins_file_says_otherwise() -> None:
     assert [(each.verify_mode, each.check_hostname) for each in contexts] == [(ssl.CERT_REQUIRED, True)] * 4
     assert contexts[1].cert_store_stats()["x509_ca"] == 1
     for value in (True, "true"):
-        assert context_of(reads(**{"insecure-skip-tls-verify": value})).verify_mode == ssl.CERT_NONE
+        error = refused(reads(**{"insecure-skip-tls-verify": value}))
+        assert (error.code, "certificate-authority" in error.message) == ("hub-config", True)
 
 
 def test_a_bundle_with_comments_in_any_language_is_read() -> None:
