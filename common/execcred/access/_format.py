@@ -28,6 +28,7 @@ APPEND, APPEND_IF_NOT_EXISTS, REPLACE, IGNORE = "Append", "AppendIfNotExists", "
 CLI_POLICIES = (APPEND, IGNORE)
 ENV_POLICIES = (APPEND_IF_NOT_EXISTS, REPLACE, IGNORE)
 PROVIDER_FIELDS = ("name", "execConfig", "profileSourcedCLIArgsPolicy", "profileSourcedEnvVarsPolicy")
+INTERACTIVE_MODES = ("Never", "IfAvailable", "Always")
 EXEC_FIELDS = ("apiVersion", "command", "args", "env", "installHint", "provideClusterInfo", "interactiveMode")
 # What makes any program run other code, whoever sets it.
 LOADERS = (

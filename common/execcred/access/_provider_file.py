@@ -10,7 +10,16 @@ from dataclasses import dataclass, field
 from execcred._errors import BadRequest, printable
 from execcred._protocol import VERSIONS
 
-from ._format import CLI_POLICIES, ENV_POLICIES, IGNORE, PROVIDER_FIELDS, Fields, text_of, variable_of
+from ._format import (
+    CLI_POLICIES,
+    ENV_POLICIES,
+    IGNORE,
+    INTERACTIVE_MODES,
+    PROVIDER_FIELDS,
+    Fields,
+    text_of,
+    variable_of,
+)
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -126,7 +135,7 @@ def _provider(value: Any, where: str, fail: Fail) -> Provider:
     version = config.text("apiVersion", VERSIONS)
     if not version:
         raise config.fail("apiVersion", f"is missing; it must be one of {', '.join(VERSIONS)}")
-    if config.text("interactiveMode", ("Never", "IfAvailable", "Always")) == "Always":
+    if config.text("interactiveMode", INTERACTIVE_MODES) == "Always":
         raise config.fail("interactiveMode", "is Always, and no controller has a terminal; use Never")
     return Provider(
         name=name,

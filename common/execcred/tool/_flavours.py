@@ -137,9 +137,8 @@ def cluster_profile(task: Task) -> Documents:
 
 def _examples(task: Task) -> list[str]:
     """Return the comment on what was not given and so is an example: nobody sees that of a CA in base64."""
-    flags = [f"--{name}" for name in ("server", "ca-data") if not task.settings.given(name)]
-    if not task.ca_data():
-        flags.remove("--ca-data")
+    shown = ("server", "ca-data") if task.ca_data() else ("server",)
+    flags = [f"--{name}" for name in shown if not task.settings.given(name)]
     return [f"Not given, so examples stand for them: {', '.join(flags)}."] if flags else []
 
 

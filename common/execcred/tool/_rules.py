@@ -3,7 +3,14 @@
 from __future__ import annotations
 
 from execcred._protocol import VERSIONS
-from execcred.access._format import CLI_POLICIES, ENV_POLICIES, EXEC_FIELDS, LOADERS, PROVIDER_FIELDS
+from execcred.access._format import (
+    CLI_POLICIES,
+    ENV_POLICIES,
+    EXEC_FIELDS,
+    INTERACTIVE_MODES,
+    LOADERS,
+    PROVIDER_FIELDS,
+)
 
 from ._entries import ARGOCD, KNATIVE, KUBECONFIG, KUEUE, Entry, mapping
 from ._facts import CLOUDS, SUBJECTS
@@ -141,7 +148,7 @@ def interactive(entry: Entry) -> Iterator[Found]:
     if not mode:
         if entry.kind != KUBECONFIG or entry.config.get("apiVersion") == VERSIONS[0]:
             yield (), "interactive-mode-missing", "interactiveMode is missing"
-    elif isinstance(mode, str) and mode not in ("Never", "IfAvailable", "Always"):
+    elif isinstance(mode, str) and mode not in INTERACTIVE_MODES:
         yield ("interactiveMode",), "interactive-mode-invalid", "interactiveMode is none that clients know"
     elif mode == "Always" and entry.kind != KUBECONFIG:
         yield ("interactiveMode",), "interactive-mode-always", "no controller has a terminal"
