@@ -10,6 +10,12 @@ The class of an error is its exit status:
 
 from __future__ import annotations
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    Fail = Callable[[str], "ExecCredError"]  # makes the error from what is wrong
+
 
 class ExecCredError(Exception):
     """A failure that its reader can act on; `code` is stable and kebab-case, texts never hold a secret."""

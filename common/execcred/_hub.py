@@ -14,10 +14,11 @@ from ._settings import Setting
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Mapping
     from typing import Any
 
     from ._env import Env
+    from ._errors import Fail
     from ._settings import Settings
     from .http import Server
 
@@ -76,7 +77,7 @@ def _in_cluster(env: Env) -> Hub:
     return Hub("in-cluster service account", _server({"server": url}, ca, fail, env), token, namespace.strip())
 
 
-def _failure(source: str) -> Callable[[str], ExecCredError]:
+def _failure(source: str) -> Fail:
     """Return the maker of errors about one source of the hub."""
 
     def fail(what: str) -> ExecCredError:
@@ -89,7 +90,7 @@ def _failure(source: str) -> Callable[[str], ExecCredError]:
     return fail
 
 
-def _read(path: str, name: str, fail: Callable[[str], ExecCredError], env: Env) -> str:
+def _read(path: str, name: str, fail: Fail, env: Env) -> str:
     try:
         return env.read_file(path).decode("utf-8-sig")
     except OSError as error:
@@ -153,7 +154,7 @@ def _from_choice(choice: kubeconfig.Choice, source: str, env: Env) -> Hub:
     return Hub(source, server, token, kubeconfig.field(choice.context, "namespace", fail))
 
 
-def connection(choice: kubeconfig.Choice, fail: Callable[[str], ExecCredError], env: Env) -> tuple[Server, str]:
+def connection(choice: kubeconfig.Choice, fail: Fail, env: Env) -> tuple[Server, str]:
     """Return the server of a kubeconfig's context, its client certificate loaded, and the token, "" for none.
 
     File names in it must be absolute. Raises what `fail` makes, ExecCredError("certificate-invalid").
@@ -180,7 +181,7 @@ def connection(choice: kubeconfig.Choice, fail: Callable[[str], ExecCredError], 
     return server, token
 
 
-def _server(cluster: Mapping[str, Any], ca: str, fail: Callable[[str], ExecCredError], env: Env) -> Server:
+def _server(cluster: Mapping[str, Any], ca: str, fail: Fail, env: Env) -> Server:
     import ssl
 
     from ._urls import env_proxy, is_host, parse_url
@@ -216,7 +217,7 @@ def _server(cluster: Mapping[str, Any], ca: str, fail: Callable[[str], ExecCredE
     return Server(parsed, context, name, via)
 
 
-def _header_safe(token: str, fail: Callable[[str], ExecCredError]) -> str:
+def _header_safe(token: str, fail: Fail) -> str:
     try:
         return clean_token(token)
     except ExecCredError as error:

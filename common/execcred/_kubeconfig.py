@@ -5,12 +5,14 @@ Source of the rules: `k8s.io/client-go/tools/clientcmd` (first file wins in a me
 
 from __future__ import annotations
 
-from ._errors import ExecCredError, printable
+from ._errors import printable
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
     from typing import Any
+
+    from ._errors import Fail
 
 SIZE_LIMIT = 1 << 20
 SECTIONS = ("clusters", "contexts", "users")
@@ -28,7 +30,7 @@ class Choice:
         self.user = user
 
 
-def parse(content: bytes, fail: Callable[[str], ExecCredError]) -> dict[str, Any]:
+def parse(content: bytes, fail: Fail) -> dict[str, Any]:
     """Return a kubeconfig as {"current-context": str, "clusters": {name: entry}, "contexts": …, "users": …}.
 
     `fail` makes the error for what is wrong; texts name places, never values. An empty file is an empty kubeconfig.
@@ -52,7 +54,7 @@ def parse(content: bytes, fail: Callable[[str], ExecCredError]) -> dict[str, Any
     return {"current-context": current, **{name: _named(document, name, fail) for name in SECTIONS}}
 
 
-def _load(text: str, fail: Callable[[str], ExecCredError]) -> Any:
+def _load(text: str, fail: Fail) -> Any:
     if text.lstrip().startswith("{"):  # JSON needs no PyYAML
         import json
 
@@ -73,7 +75,7 @@ def _load(text: str, fail: Callable[[str], ExecCredError]) -> Any:
         raise fail(f"it is not valid YAML{f', line {mark.line + 1}' if mark else ''}") from None
 
 
-def _named(document: dict[str, Any], section: str, fail: Callable[[str], ExecCredError]) -> dict[str, dict[str, Any]]:
+def _named(document: dict[str, Any], section: str, fail: Fail) -> dict[str, dict[str, Any]]:
     """Return the entries of a section by name; each holds its body under the section's singular."""
     entries: dict[str, dict[str, Any]] = {}
     rows = document.get(section) or []
@@ -100,7 +102,7 @@ def merge(documents: Sequence[dict[str, Any]]) -> dict[str, Any]:
     return merged
 
 
-def choose(document: dict[str, Any], asked: str, fail: Callable[[str], ExecCredError]) -> Choice:
+def choose(document: dict[str, Any], asked: str, fail: Fail) -> Choice:
     """Choose a context: the one asked for > current-context > the only one."""
     contexts = document["contexts"]
     name = asked or document["current-context"] or (next(iter(contexts)) if len(contexts) == 1 else "")
@@ -125,7 +127,7 @@ def names(known: dict[str, Any]) -> str:
     return f"it has {listed}" if listed else "it has none"
 
 
-def field(entry: Mapping[str, Any], name: str, fail: Callable[[str], ExecCredError]) -> str:
+def field(entry: Mapping[str, Any], name: str, fail: Fail) -> str:
     """Return a text field of an entry, "" when absent."""
     value = entry.get(name)
     if value is None or isinstance(value, str):
@@ -138,7 +140,7 @@ def truth(entry: Mapping[str, Any], name: str) -> bool:
     return entry.get(name) in (True, "true", "True", "TRUE")
 
 
-def decoded(entry: Mapping[str, Any], name: str, fail: Callable[[str], ExecCredError]) -> str:
+def decoded(entry: Mapping[str, Any], name: str, fail: Fail) -> str:
     """Return the PEM text of a `…-data` field, decoded exactly once, "" when absent."""
     import binascii
 

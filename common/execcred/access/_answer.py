@@ -18,7 +18,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from ._format import Fail
+    from execcred._errors import Fail
+
     from ._profile import ExecSpec
 
 KIND = "ExecCredential"

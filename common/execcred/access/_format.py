@@ -10,12 +10,10 @@ from execcred._protocol import EXEC_EXTENSION, json_type
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Iterator, Mapping
     from typing import Any
 
-    from execcred._errors import ExecCredError
-
-    Fail = Callable[[str], ExecCredError]  # makes the error from "path: what is wrong"
+    from execcred._errors import ExecCredError, Fail
 
 GROUP = "multicluster.x-k8s.io"
 API_VERSIONS = (f"{GROUP}/v1alpha1", f"{GROUP}/v1alpha2")

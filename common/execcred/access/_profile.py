@@ -31,7 +31,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Any
 
-    from ._format import Fail
+    from execcred._errors import Fail
+
     from ._provider_file import Provider, ProviderFile
 
 

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     import os
     from typing import Any
 
-    from ._format import Fail
+    from execcred._errors import Fail
 
 SIZE_LIMIT = 4 << 20
 
